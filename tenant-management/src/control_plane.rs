@@ -1,0 +1,197 @@
+//! The control plane of one instance: each command changes the catalog, brings this instance's table up with it, and waits
+//! a bounded time for the other instances.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    catalog::{Catalog, CatalogError, api_keys::NewApiKey, clusters::ClusterSettings, idempotency::Idempotent},
+    clusters::{Cluster, ClusterDirectory},
+    control::{
+        Actor, ApiKey, Changed, ClusterOverview, CreateTenant, NodeOverview, Operation, Page, Propagation, Tenant,
+        TenantFilter,
+    },
+    error::ControlError,
+    ids::{ClusterName, OperationId, Revision},
+    instances::Instance,
+    provisioning::{self, Provisioner, orphans::OrphanReport},
+    routing::follower::Follower,
+    tenant_id::TenantId,
+};
+
+/// How long a request under an `Idempotency-Key` may take before another may try under the same key.
+const IDEMPOTENCY_LEASE: Duration = Duration::from_secs(60);
+
+/// Commands and questions about tenants.
+#[derive(Debug)]
+pub struct ControlPlane {
+    pub(crate) catalog: Catalog,
+    pub(crate) clusters: Arc<ClusterDirectory>,
+    pub(crate) provisioner: Arc<Provisioner>,
+    pub(crate) follower: Arc<Follower>,
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) wait_for_instances: Duration,
+}
+
+/// What the begin of a creation has come to.
+#[derive(Debug)]
+pub enum Begun {
+    /// It goes on in the background.
+    Started(Operation),
+    /// The tenant is in service already.
+    Done(Changed<Tenant>),
+}
+
+impl ControlPlane {
+    /// Creates a tenant and waits until it is in service. The same request again finds it; a failed creation is taken up
+    /// again.
+    pub async fn create_tenant(
+        &self,
+        request: &CreateTenant,
+        actor: &Actor,
+    ) -> Result<Changed<Tenant>, ControlError> {
+        let (tenant, newly) = self.provisioner.create(request, actor).await?;
+        let propagation = self.propagate(tenant.revision).await?;
+        Ok(Changed { value: tenant, newly, propagation })
+    }
+
+    /// Begins to create a tenant and returns at once.
+    pub async fn begin_create_tenant(
+        &self,
+        request: &CreateTenant,
+        actor: &Actor,
+    ) -> Result<Begun, ControlError> {
+        match self.provisioner.begin(request, actor).await? {
+            provisioning::Begun::Started(operation) => {
+                let operation = self.catalog.operation(operation).await?.ok_or(ControlError::UnknownTenant)?;
+                Ok(Begun::Started(operation))
+            }
+            provisioning::Begun::Done(tenant, newly) => {
+                let propagation = self.propagate(tenant.revision).await?;
+                Ok(Begun::Done(Changed { value: *tenant, newly, propagation }))
+            }
+        }
+    }
+
+    /// One tenant.
+    pub async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, ControlError> {
+        Ok(self.catalog.tenant(id).await?.map(|known| known.tenant))
+    }
+
+    /// A page of tenants in the order of their names, beginning after `after`.
+    pub async fn tenants(
+        &self,
+        filter: &TenantFilter,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<Tenant>, ControlError> {
+        Ok(self.catalog.tenants(filter, after, limit).await?)
+    }
+
+    /// One operation.
+    pub async fn operation(&self, id: OperationId) -> Result<Option<Operation>, ControlError> {
+        Ok(self.catalog.operation(id).await?)
+    }
+
+    /// Registers an API key for a tenant.
+    pub async fn create_api_key(
+        &self,
+        tenant: &TenantId,
+        key: &NewApiKey,
+        actor: &Actor,
+    ) -> Result<Changed<ApiKey>, ControlError> {
+        let known = self.catalog.tenant(tenant).await?.ok_or(ControlError::UnknownTenant)?;
+        let key = self.catalog.add_api_key(known.tenant.uuid, key, actor).await?;
+        let propagation = self.propagate(key.revision).await?;
+        Ok(Changed { value: key, newly: true, propagation })
+    }
+
+    /// A page of a tenant's API keys in the order of their ids, beginning after `after`.
+    pub async fn api_keys(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<ApiKey>, ControlError> {
+        let known = self.catalog.tenant(tenant).await?.ok_or(ControlError::UnknownTenant)?;
+        Ok(self.catalog.api_keys(known.tenant.uuid, after, limit).await?)
+    }
+
+    /// Revokes an API key. `None`: the tenant has no such key.
+    pub async fn revoke_api_key(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        actor: &Actor,
+    ) -> Result<Option<Changed<ApiKey>>, ControlError> {
+        let known = self.catalog.tenant(tenant).await?.ok_or(ControlError::UnknownTenant)?;
+        let Some((key, newly)) = self.catalog.revoke_api_key(known.tenant.uuid, key, actor).await? else {
+            return Ok(None);
+        };
+        let propagation = self.propagate(key.revision).await?;
+        Ok(Some(Changed { value: key, newly, propagation }))
+    }
+
+    /// All clusters in the order of their names.
+    pub async fn clusters(&self) -> Result<Vec<ClusterOverview>, ControlError> {
+        let mut overviews = Vec::new();
+        for cluster in self.clusters.all() {
+            overviews.push(self.overview(&cluster).await?);
+        }
+        Ok(overviews)
+    }
+
+    /// One cluster.
+    pub async fn cluster(&self, name: &ClusterName) -> Result<Option<ClusterOverview>, ControlError> {
+        let Some(cluster) = self.clusters.get(name) else { return Ok(None) };
+        Ok(Some(self.overview(&cluster).await?))
+    }
+
+    /// Registers a cluster; one that is known already stays as it is.
+    pub async fn add_cluster(&self, settings: &ClusterSettings) -> Result<Propagation, ControlError> {
+        self.catalog.register_cluster(settings, false).await?;
+        self.provisioner.stock_changed.notify_one();
+        let revision = self.follower.catch_up().await?.revision;
+        self.propagate(revision).await
+    }
+
+    async fn overview(&self, cluster: &Cluster) -> Result<ClusterOverview, CatalogError> {
+        let occupancy = self.catalog.occupancy(&cluster.record.name).await?;
+        let open = u32::try_from(cluster.primary.stats().open).unwrap_or(u32::MAX);
+        let nodes = cluster.record.nodes.iter().map(|node| NodeOverview {
+            name: node.name.clone(),
+            role: if node.is_primary { "primary" } else { "replica" }.to_owned(),
+            address: format!("{}:{}", node.options.get_host(), node.options.get_port()),
+            connections: if node.is_primary { open } else { 0 },
+        });
+        Ok(ClusterOverview {
+            name: cluster.record.name.clone(),
+            region: cluster.record.region.clone(),
+            max_connections: cluster.record.max_connections,
+            accepts_tenants: cluster.record.accepts_tenants,
+            tenants: occupancy.tenants.unsigned_abs(),
+            spares: occupancy.spares.unsigned_abs(),
+            nodes: nodes.collect(),
+        })
+    }
+
+    /// What does not fit together between the catalog and a cluster. `None`: there is no such cluster.
+    pub async fn orphans(&self, cluster: &ClusterName) -> Result<Option<OrphanReport>, ControlError> {
+        self.provisioner.orphans(cluster).await
+    }
+
+    /// Claims an `Idempotency-Key` within its scope (who, method and path).
+    pub async fn begin_idempotent(
+        &self,
+        scope: &str,
+        key: &str,
+        fingerprint: &[u8; 32],
+    ) -> Result<Idempotent, ControlError> {
+        Ok(self.catalog.begin_idempotent(scope, key, fingerprint, IDEMPOTENCY_LEASE).await?)
+    }
+
+    /// Brings the own table to `revision`, then waits for the others.
+    async fn propagate(&self, revision: Revision) -> Result<Propagation, ControlError> {
+        self.follower.catch_up_to(revision).await?;
+        Ok(self.instance.wait_for(revision, self.wait_for_instances).await?)
+    }
+}

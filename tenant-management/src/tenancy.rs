@@ -1,0 +1,252 @@
+//! The whole of it in one handle: catalog, routing table, connections, provisioning and their background tasks.
+
+use std::{sync::Arc, time::Duration};
+
+use sqlx::postgres::PgConnectOptions;
+use tokio::sync::Notify;
+
+use crate::{
+    catalog::{Catalog, CatalogError, clusters::ClusterSettings},
+    clusters::ClusterDirectory,
+    control::ApiKey,
+    control_plane::ControlPlane,
+    data::TenantDb,
+    ids::{InstanceId, TenantUuid},
+    instances::{self, Instance},
+    migrate::{MigrateError, TenantMigrations},
+    pool::PoolLimits,
+    provisioning::{Provisioner, one_at_a_time::OneAtATime, resumer},
+    route::Route,
+    routing::{
+        follower::Follower,
+        resolver::{ResolveError, Resolver},
+        table::RoutingTable,
+    },
+    secret::KeyRing,
+    tasks::TaskGroup,
+    tenant_id::TenantId,
+};
+
+/// How often the clusters are compared with the catalog.
+const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(600);
+
+/// What an instance needs to know to start.
+#[derive(Debug)]
+pub struct TenancySettings {
+    /// The control-plane database.
+    pub catalog: PgConnectOptions,
+    /// Connections to the catalog at most.
+    pub catalog_max_connections: u32,
+    /// Keys that seal secrets in the catalog.
+    pub keys: KeyRing,
+    /// Clusters to register when the catalog does not know them yet.
+    pub clusters: Vec<ClusterSettings>,
+    /// Whether [`Self::clusters`] also replace what the catalog knows about clusters of the same names.
+    pub overwrite_clusters: bool,
+    /// The migrations of tenants' databases.
+    pub migrations: TenantMigrations,
+    /// Limits of connection pools.
+    pub pools: PoolLimits,
+    /// Databases to keep in stock on each cluster.
+    pub spares: u32,
+    /// How long a control-plane answer waits for other instances at most.
+    pub wait_for_instances: Duration,
+    /// How often the catalog is asked for changes that nobody has told of.
+    pub poll_interval: Duration,
+    /// Where other instances' operators find this one.
+    pub instance_address: String,
+}
+
+/// Why an instance could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The catalog cannot be reached or brought up to date.
+    #[error("the catalog could not be opened: {0}")]
+    Migrate(#[from] MigrateError),
+    /// The catalog did not answer as it should.
+    #[error("the catalog could not be read: {0}")]
+    Catalog(#[from] CatalogError),
+}
+
+/// The tenant's cluster is not known to this instance.
+#[derive(Debug, thiserror::Error)]
+#[error("this instance does not know the cluster {0} yet")]
+pub struct UnknownCluster(pub crate::ids::ClusterName);
+
+/// One part of an instance and why it is not ready, if it is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartReadiness {
+    /// Which part.
+    pub part: &'static str,
+    /// Whether the instance can serve without it.
+    pub essential: bool,
+    /// What is the matter with it.
+    pub problem: Option<String>,
+}
+
+/// The tenancy of one running instance. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Tenancy {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    instance: Arc<Instance>,
+    table: Arc<RoutingTable>,
+    clusters: Arc<ClusterDirectory>,
+    resolver: Resolver,
+    control: ControlPlane,
+    catalog: Catalog,
+    tasks: TaskGroup,
+}
+
+impl Tenancy {
+    /// Opens the catalog and brings its schema up to date, registers clusters, reads all routes, and begins to follow the
+    /// catalog. When this returns, the instance can serve.
+    pub async fn start(settings: TenancySettings) -> Result<Self, StartError> {
+        let tasks = TaskGroup::new();
+        let catalog =
+            Catalog::open(settings.catalog, settings.catalog_max_connections, settings.keys.clone()).await?;
+        for cluster in &settings.clusters {
+            catalog.register_cluster(cluster, settings.overwrite_clusters).await?;
+        }
+        let clusters = Arc::new(ClusterDirectory::new(settings.pools, settings.keys, tasks.clone()));
+        let table = Arc::new(RoutingTable::new());
+        let follower =
+            Arc::new(Follower::new(catalog.clone(), Arc::clone(&table), Arc::clone(&clusters)));
+        let followed = follower.catch_up().await?;
+        tracing::info!(
+            routing.tenants = table.len(), routing.revision = followed.revision.0, "All routes have been read."
+        );
+        let instance = Arc::new(Instance {
+            id: InstanceId::generate(),
+            address: settings.instance_address,
+            catalog: catalog.clone(),
+            table: Arc::clone(&table),
+        });
+        instance.renew().await?;
+        let provisioner = Arc::new(Provisioner {
+            catalog: catalog.clone(),
+            clusters: Arc::clone(&clusters),
+            migrations: settings.migrations,
+            worker: Provisioner::worker(instance.id),
+            tasks: tasks.clone(),
+            spares_wanted: settings.spares,
+            callers: OneAtATime::default(),
+            stock_changed: Notify::new(),
+        });
+        start_tasks(&tasks, &instance, &follower, &provisioner, settings.poll_interval);
+        let control = ControlPlane {
+            catalog: catalog.clone(),
+            clusters: Arc::clone(&clusters),
+            provisioner,
+            follower,
+            instance: Arc::clone(&instance),
+            wait_for_instances: settings.wait_for_instances,
+        };
+        let resolver = Resolver::new(Arc::clone(&table), catalog.clone());
+        Ok(Self { inner: Arc::new(Inner { instance, table, clusters, resolver, control, catalog, tasks }) })
+    }
+
+    /// This instance's identity.
+    pub fn instance(&self) -> InstanceId {
+        self.inner.instance.id
+    }
+
+    /// The routing table, as it is read by every request.
+    pub fn table(&self) -> &RoutingTable {
+        &self.inner.table
+    }
+
+    /// The route of a tenant, in whatever state it is: the caller refuses those that are not in service.
+    pub async fn resolve(&self, tenant: &TenantId) -> Result<Arc<Route>, ResolveError> {
+        self.inner.resolver.by_name(tenant).await
+    }
+
+    /// Like [`Self::resolve`], by identity.
+    pub async fn resolve_uuid(&self, uuid: TenantUuid) -> Result<Arc<Route>, ResolveError> {
+        self.inner.resolver.by_uuid(uuid).await
+    }
+
+    /// Like [`Self::resolve`], by a registered host name in lower case.
+    pub async fn resolve_domain(&self, domain: &str) -> Result<Arc<Route>, ResolveError> {
+        self.inner.resolver.by_domain(domain).await
+    }
+
+    /// An API key, revoked or not, by its public part.
+    pub async fn api_key(&self, id: &str) -> Result<Arc<ApiKey>, ResolveError> {
+        self.inner.resolver.api_key(id).await
+    }
+
+    /// The right to reach a tenant's data. Takes no connection.
+    pub fn db(&self, route: Arc<Route>) -> Result<TenantDb, UnknownCluster> {
+        let cluster = self.inner.clusters.get(&route.cluster).ok_or_else(|| UnknownCluster(route.cluster.clone()))?;
+        Ok(TenantDb::new(route, cluster.primary.clone()))
+    }
+
+    /// Commands and questions about tenants.
+    pub fn control(&self) -> &ControlPlane {
+        &self.inner.control
+    }
+
+    /// What is ready and what is not. The table has been read before [`Self::start`] returned; the catalog is not
+    /// essential, because known tenants are served without it (invariant I11).
+    pub async fn readiness(&self) -> Vec<PartReadiness> {
+        let catalog = self.inner.catalog.ping().await.err().map(|error| error.to_string());
+        vec![
+            PartReadiness { part: "routing-table", essential: true, problem: None },
+            PartReadiness { part: "catalog", essential: false, problem: catalog },
+        ]
+    }
+
+    /// Ends background tasks, gives back the instance's lease, and closes connections to the catalog.
+    pub async fn shut_down(&self, limit: Duration) {
+        self.inner.tasks.shut_down(limit).await;
+        if let Err(error) = self.inner.catalog.remove_instance(self.inner.instance.id).await {
+            tracing::warn!(%error, "The instance could not be signed off; its lease will end.");
+        }
+        self.inner.catalog.close().await;
+    }
+}
+
+fn start_tasks(
+    tasks: &TaskGroup,
+    instance: &Arc<Instance>,
+    follower: &Arc<Follower>,
+    provisioner: &Arc<Provisioner>,
+    poll_interval: Duration,
+) {
+    let renewing = Arc::clone(instance);
+    tasks.spawn_every("renew-instance", instances::RENEW, move || {
+        let instance = Arc::clone(&renewing);
+        async move {
+            if let Err(error) = instance.renew().await {
+                tracing::warn!(%error, "The instance's lease could not be renewed.");
+            }
+        }
+    });
+    let follower = Arc::clone(follower);
+    tasks.spawn_every("follow-catalog", poll_interval, move || {
+        let follower = Arc::clone(&follower);
+        async move {
+            if let Err(error) = follower.catch_up().await {
+                tracing::warn!(%error, "The catalog could not be followed; known tenants are served meanwhile.");
+            }
+        }
+    });
+    let resuming = Arc::clone(provisioner);
+    tasks.spawn_every("resume-operations", resumer::LOOK, move || {
+        let provisioner = Arc::clone(&resuming);
+        async move { provisioner.resume().await }
+    });
+    let reporting = Arc::clone(provisioner);
+    tasks.spawn_every("report-orphans", LOOK_FOR_ORPHANS, move || {
+        let provisioner = Arc::clone(&reporting);
+        async move { provisioner.report_orphans().await }
+    });
+    let (keeper, cancelled) = (Arc::clone(provisioner), tasks.cancelled());
+    tasks.spawn("keep-spares", async move {
+        cancelled.run_until_cancelled(keeper.keep_spares()).await;
+    });
+}
