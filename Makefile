@@ -1,0 +1,51 @@
+# Everything a person does with this project. `make` alone lists it.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+# Crash points for the tests that kill the service at each step of provisioning.
+FEATURES := --features app/failpoints
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## the whole thing on this machine: a private PostgreSQL cluster, the service, two tenants (ARGS="--help" for its options)
+	@scripts/need cargo postgresql
+	cargo run --release --package app -- dev $(ARGS)
+
+test: check test-15 test-18 tour contract ## every check and every test; installs what is missing
+	@echo "All checks and tests have passed."
+
+check: ## formatting, lints, and whether the descriptions of SQL statements are up to date
+	@scripts/need cargo postgresql
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets $(FEATURES) -- --deny warnings
+	scripts/prepare-queries --check
+
+test-15: ## all tests on the system's PostgreSQL
+	@scripts/need cargo postgresql
+	cargo test --workspace $(FEATURES)
+
+test-18: ## the tests that talk to servers, on PostgreSQL 18
+	PG_BIN="$$(scripts/postgresql-18)" cargo test --package sandbox --package tenant-management --package app $(FEATURES) --tests
+
+tour: ## runs the files in http/ against a started service
+	@scripts/need cargo postgresql node
+	cargo build --package app $(FEATURES)
+	scripts/with-service scripts/http-tour
+
+contract: ## compares the service's answers with its OpenAPI document
+	cargo build --package app $(FEATURES)
+	scripts/with-service scripts/contract
+
+bench: ## all measurements, into benchmark/RESULTS.md
+	@scripts/need cargo postgresql
+	cargo run --release --package benchmark -- run
+	cargo run --release --package benchmark -- report
+
+queries: ## describes the SQL statements again, after a change to one or to a migration
+	@scripts/need cargo postgresql
+	scripts/prepare-queries
+
+.PHONY: help run test check test-15 test-18 tour contract bench queries

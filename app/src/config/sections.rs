@@ -1,0 +1,285 @@
+//! Every key there is: its type, its default and its limits.
+
+use std::{net::SocketAddr, time::Duration};
+
+use auth::OperatorTokens;
+use tenant_management::{ClusterName, ClusterSettings, KeyRing, PoolLimits};
+use tracing_subscriber::EnvFilter;
+
+use super::{
+    BrokerConfig, CatalogConfig, Config, HttpConfig, LogConfig, LogFormat, ProvisioningConfig, ReadMode,
+    ReadsConfig, SecurityConfig, reader::Reader,
+};
+
+const POSTGRES: &[&str] = &["postgres", "postgresql"];
+const AMQP: &[&str] = &["amqp", "amqps"];
+/// The least period of something that repeats.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Reads every section; `None` when the reader has complaints.
+pub(super) fn read(reader: &mut Reader) -> Option<Config> {
+    // All are read before any is needed, so that one that is wrong does not hide what is wrong with another.
+    let http = http(reader);
+    let catalog = catalog(reader);
+    let broker = BrokerConfig {
+        url: reader.url("broker.url", AMQP),
+    };
+    let security = security(reader);
+    let clusters = clusters(reader);
+    let reads = reads(reader);
+    let pools = pools(reader);
+    let provisioning = provisioning(reader);
+    let log = log(reader);
+    Some(Config {
+        http: http?,
+        catalog: catalog?,
+        broker,
+        security: security?,
+        clusters: clusters?,
+        reads: reads?,
+        pools: pools?,
+        provisioning: provisioning?,
+        log: log?,
+        effective: String::new(),
+    })
+}
+
+fn http(reader: &mut Reader) -> Option<HttpConfig> {
+    let listen = reader.parsed("http.listen", Some("127.0.0.1:8080"), address);
+    let control_listen = reader.parsed("http.control_listen", None, address);
+    let base_domain = reader.parsed("http.base_domain", Some("localhost"), domain);
+    let header_timeout = reader.duration("http.header_timeout", "30s", TICK);
+    let body_timeout = reader.duration("http.body_timeout", "10s", TICK);
+    let request_timeout = reader.duration("http.request_timeout", "60s", TICK);
+    let shutdown_delay = reader.duration("http.shutdown_delay", "1s", Duration::ZERO);
+    let shutdown_grace = reader.duration("http.shutdown_grace", "30s", Duration::ZERO);
+    if control_listen.is_some_and(|control| Some(control) == listen && control.port() != 0) {
+        reader.refuse(
+            "http.control_listen",
+            "is the same as http.listen; leave it out, or choose another port",
+        );
+    }
+    Some(HttpConfig {
+        listen: listen?,
+        control_listen,
+        base_domain: base_domain?,
+        header_timeout: header_timeout?,
+        body_timeout: body_timeout?,
+        request_timeout: request_timeout?,
+        shutdown_delay: shutdown_delay?,
+        shutdown_grace: shutdown_grace?,
+    })
+}
+
+fn catalog(reader: &mut Reader) -> Option<CatalogConfig> {
+    let url = required(
+        reader,
+        "catalog.url",
+        |reader, path| reader.url(path, POSTGRES),
+        "the catalog's database",
+    );
+    let max_connections = reader.number("catalog.max_connections", 8, 2..=1000);
+    Some(CatalogConfig {
+        url: url?,
+        max_connections: max_connections?,
+    })
+}
+
+fn security(reader: &mut Reader) -> Option<SecurityConfig> {
+    let hint = "32 random bytes in base64; make them with `openssl rand -base64 32`";
+    let master_key = required(reader, "security.master_key", Reader::secret, hint);
+    let earlier = reader.secrets("security.earlier_master_keys");
+    let keys = master_key.and_then(|key| match KeyRing::new(&key, []) {
+        Ok(_) => {
+            let ring = KeyRing::new(&key, &earlier);
+            reader.check("security.earlier_master_keys", ring)
+        }
+        Err(error) => {
+            reader.refuse("security.master_key", error);
+            None
+        }
+    });
+    let hint = "without it nobody could be told apart from an operator; make one with `openssl rand -hex 32`";
+    let token = required(reader, "security.operator_token", Reader::secret, hint);
+    let operators = token.and_then(|token| {
+        let tokens = OperatorTokens::new([("configured".to_owned(), token)]);
+        reader.check(
+            "security.operator_token",
+            tokens.map_err(|_| "must be visible ASCII characters, without spaces"),
+        )
+    });
+    Some(SecurityConfig {
+        keys: keys?,
+        operators: operators?,
+    })
+}
+
+fn clusters(reader: &mut Reader) -> Option<Vec<ClusterSettings>> {
+    let mut clusters: Vec<Option<ClusterSettings>> = Vec::new();
+    for number in 0..reader.tables("clusters") {
+        let cluster = cluster(reader, &format!("clusters[{number}]"));
+        let twice = cluster
+            .as_ref()
+            .is_some_and(|cluster| clusters.iter().flatten().any(|other| other.name == cluster.name));
+        if twice {
+            reader.refuse(
+                &format!("clusters[{number}].name"),
+                "another cluster has this name",
+            );
+        }
+        clusters.push(cluster);
+    }
+    clusters.into_iter().collect()
+}
+
+fn cluster(reader: &mut Reader, at: &str) -> Option<ClusterSettings> {
+    let name = required(
+        reader,
+        &format!("{at}.name"),
+        |reader, path| reader.parsed(path, None, ClusterName::parse),
+        "",
+    );
+    let region = required(
+        reader,
+        &format!("{at}.region"),
+        |reader, path| reader.parsed(path, None, region),
+        "",
+    );
+    let hint = "the administrator's URL of the primary";
+    let primary = required(
+        reader,
+        &format!("{at}.primary"),
+        |reader, path| reader.url(path, POSTGRES),
+        hint,
+    );
+    let replicas = reader.urls(&format!("{at}.replicas"), POSTGRES);
+    let max_connections = reader.number(&format!("{at}.max_connections"), 80, 4..=10_000);
+    Some(ClusterSettings {
+        name: name?,
+        region: region?,
+        primary: primary?,
+        replicas,
+        max_connections: max_connections?,
+    })
+}
+
+fn reads(reader: &mut Reader) -> Option<ReadsConfig> {
+    let mode = reader.parsed("reads.mode", Some("lsn"), |text| match text {
+        "lsn" => Ok(ReadMode::Lsn),
+        "window" => Ok(ReadMode::Window),
+        _ => Err("must be \"lsn\" or \"window\""),
+    });
+    let probe_interval = reader.duration("reads.probe_interval", "250ms", TICK);
+    let max_staleness = reader.duration("reads.max_staleness", "2s", TICK);
+    let catch_up_wait = reader.duration("reads.catch_up_wait", "10ms", Duration::ZERO);
+    Some(ReadsConfig {
+        mode: mode?,
+        probe_interval: probe_interval?,
+        max_staleness: max_staleness?,
+        catch_up_wait: catch_up_wait?,
+    })
+}
+
+fn pools(reader: &mut Reader) -> Option<PoolLimits> {
+    let max_connections_per_tenant = reader.number("pools.max_connections_per_tenant", 10, 1..=10_000);
+    let idle_timeout = reader.duration("pools.idle_timeout", "10s", TICK);
+    let acquire_timeout = reader.duration("pools.acquire_timeout", "3s", TICK);
+    let connect_timeout = reader.duration("pools.connect_timeout", "2s", TICK);
+    let statement_timeout = reader.duration("pools.statement_timeout", "30s", TICK);
+    let idle_in_transaction_timeout = reader.duration("pools.idle_in_transaction_timeout", "10s", TICK);
+    Some(PoolLimits {
+        max_connections_per_tenant: max_connections_per_tenant?,
+        idle_timeout: idle_timeout?,
+        acquire_timeout: acquire_timeout?,
+        connect_timeout: connect_timeout?,
+        statement_timeout: statement_timeout?,
+        idle_in_transaction_timeout: idle_in_transaction_timeout?,
+    })
+}
+
+fn provisioning(reader: &mut Reader) -> Option<ProvisioningConfig> {
+    let spares = reader.number("provisioning.spares", 4, 0..=1000);
+    let wait_for_instances = reader.duration("provisioning.wait_for_instances", "2s", Duration::ZERO);
+    Some(ProvisioningConfig {
+        spares: spares?,
+        wait_for_instances: wait_for_instances?,
+    })
+}
+
+fn log(reader: &mut Reader) -> Option<LogConfig> {
+    let filter = reader.parsed("log.filter", Some("info"), |text| {
+        let parsed = text.parse::<EnvFilter>();
+        parsed
+            .map(|_| text.to_owned())
+            .map_err(|_| "must be a filter such as \"info\" or \"info,app=debug\"")
+    });
+    let format = reader.parsed("log.format", Some("auto"), |text| match text {
+        "auto" => Ok(LogFormat::Auto),
+        "json" => Ok(LogFormat::Json),
+        "text" => Ok(LogFormat::Text),
+        _ => Err("must be \"auto\", \"json\" or \"text\""),
+    });
+    Some(LogConfig {
+        filter: filter?,
+        format: format?,
+    })
+}
+
+/// A setting without which the service cannot start.
+fn required<T>(
+    reader: &mut Reader,
+    path: &str,
+    read: impl FnOnce(&mut Reader, &str) -> Option<T>,
+    hint: &str,
+) -> Option<T> {
+    let before = reader.complaints();
+    let value = read(reader, path);
+    if value.is_none() && reader.complaints() == before {
+        reader.refuse(
+            path,
+            format!("is required{}{hint}", if hint.is_empty() { "" } else { ": " }),
+        );
+    }
+    value
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse()
+        .map_err(|_| "must be an address and a port, such as \"127.0.0.1:8080\"")
+}
+
+fn region(text: &str) -> Result<String, &'static str> {
+    let well_formed = (1..=40).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if well_formed {
+        Ok(text.to_owned())
+    } else {
+        Err("must be 1 to 40 characters of a-z, 0-9 and hyphens")
+    }
+}
+
+fn domain(text: &str) -> Result<String, &'static str> {
+    let labels_ok = text.split('.').all(|label| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    });
+    // A top level of digits would be taken for an address.
+    let named = !text
+        .rsplit('.')
+        .next()
+        .unwrap_or_default()
+        .bytes()
+        .all(|byte| byte.is_ascii_digit());
+    let well_formed = text.len() <= 253 && labels_ok && named;
+    if well_formed {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("must be a domain such as \"example.com\"")
+    }
+}

@@ -1,0 +1,16 @@
+//! `/control/v1/tenants`
+
+mod create;
+mod domain;
+mod list;
+mod show;
+
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::http::AppState;
+
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(create::create, list::list))
+        .routes(routes!(show::show))
+}

@@ -1,0 +1,284 @@
+//! `GET /openapi.json` and `/docs`: the API's own description.
+//!
+//! Operations describe what is their own; what all of them share (credentials, request ids, the problems that any request can
+//! run into) is added here, so that no operation can forget it.
+
+use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, response::IntoResponse, routing::get};
+use utoipa::{
+    OpenApi, PartialSchema,
+    openapi::{
+        Components, Content, Header, HeaderBuilder, OpenApi as Document, Ref, RefOr, Response,
+        ResponseBuilder, Schema, Type,
+        path::{Operation, Parameter, ParameterBuilder, ParameterIn},
+        schema::ObjectBuilder,
+        security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+    },
+};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_swagger_ui::SwaggerUi;
+
+use super::{
+    AppState, control,
+    problem::{self, FieldError, ProblemBody},
+};
+
+/// Where the description is.
+const PATH: &str = "/openapi.json";
+/// Names of the security schemes.
+const OPERATOR: &str = "operator_token";
+const API_KEY: &str = "api_key";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tenantry",
+        description = "A service with a PostgreSQL database per tenant. The control plane below `/control/v1` is for operators; \
+            the API below `/v1` is for tenants.\n\nErrors are problems (RFC 9457); each type is documented under `/problems`."
+    ),
+    tags(
+        (name = "tenants", description = "Tenants and their lives (operators)"),
+        (name = "api-keys", description = "Keys to the tenants' API (operators)"),
+        (name = "operations", description = "Control-plane work that survives its worker (operators)"),
+        (name = "clusters", description = "Where databases live (operators)"),
+        (name = "machines", description = "For load balancers, monitoring and documentation"),
+    )
+)]
+struct Base;
+
+/// A router to which operations are added.
+pub(crate) fn base() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(Base::openapi())
+}
+
+/// The routes of the description and of the pages that show it.
+pub(crate) fn router(mut document: Document) -> Router<AppState> {
+    complete(&mut document);
+    let json = Bytes::from(
+        serde_json::to_vec(&document).expect("the description has only values that JSON can express"),
+    );
+    // Nothing of the pages asks another host: not for scripts, and not for a verdict on the description.
+    let config = utoipa_swagger_ui::Config::from(PATH).validator_url("none");
+    Router::new()
+        .route(
+            PATH,
+            get(move || async move { ([(CONTENT_TYPE, "application/json")], json).into_response() }),
+        )
+        .merge(SwaggerUi::new("/docs").config(config))
+}
+
+/// Who may call the operations below a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    Operators,
+    Tenants,
+    Everybody,
+}
+
+impl Audience {
+    fn of(path: &str) -> Self {
+        if path.starts_with(control::PREFIX) {
+            Self::Operators
+        } else if path.starts_with("/v1/") {
+            Self::Tenants
+        } else {
+            Self::Everybody
+        }
+    }
+
+    fn security(self) -> Vec<SecurityRequirement> {
+        let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
+        match self {
+            Self::Operators => vec![requirement(OPERATOR)],
+            Self::Tenants => vec![requirement(API_KEY), requirement(OPERATOR)],
+            Self::Everybody => Vec::new(),
+        }
+    }
+
+    /// Statuses of the problems that any request of this audience can run into.
+    fn problems(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Operators => OPERATORS,
+            Self::Tenants => TENANTS,
+            Self::Everybody => &[],
+        }
+    }
+}
+
+const OPERATORS: &[(&str, &str)] = &[
+    ("401", "The request has no operator's token."),
+    (
+        "503",
+        "Something that the request needs cannot be reached at the moment.",
+    ),
+];
+const TENANTS: &[(&str, &str)] = &[
+    (
+        "400",
+        "The request, its query or its body is malformed, or an operator names no tenant.",
+    ),
+    ("401", "The request has no valid credential."),
+    (
+        "403",
+        "The credential is for another tenant, its role is not enough, or the tenant is suspended.",
+    ),
+    (
+        "404",
+        "What the path names does not exist, or an operator names an unknown tenant.",
+    ),
+    (
+        "503",
+        "Something that the request needs cannot be reached at the moment.",
+    ),
+];
+const WITH_PARAMETERS: &[(&str, &str)] = &[
+    ("400", "The request, its query or its body is malformed."),
+    ("404", "What the path names does not exist."),
+];
+const WITH_BODY: &[(&str, &str)] = &[
+    ("400", "The body or a header is malformed."),
+    ("408", "The body did not arrive in time."),
+    (
+        "409",
+        "What is there contradicts the request, or its twin is still at work.",
+    ),
+    ("413", "The body is larger than 1 MiB."),
+    ("415", "The body is not sent as JSON."),
+    (
+        "422",
+        "The body is not what the operation takes, or its `Idempotency-Key` belongs to another.",
+    ),
+];
+const ANY: (&str, &str) = (
+    "default",
+    "Any other problem: the head is too large, the request took too long, or the service failed.",
+);
+
+/// Adds what operations share.
+fn complete(document: &mut Document) {
+    let components = document.components.get_or_insert_with(Components::new);
+    components
+        .schemas
+        .insert("Problem".to_owned(), ProblemBody::schema());
+    components
+        .schemas
+        .insert("FieldError".to_owned(), FieldError::schema());
+    let bearer = |description: &str| {
+        let mut scheme = Http::new(HttpAuthScheme::Bearer);
+        scheme.description = Some(description.to_owned());
+        RefOr::T(SecurityScheme::Http(scheme))
+    };
+    components
+        .security_schemes
+        .insert(OPERATOR.to_owned(), bearer("An operator's token."));
+    components
+        .security_schemes
+        .insert(API_KEY.to_owned(), bearer("A tenant's API key: `tnt_…`."));
+    for (path, item) in &mut document.paths.paths {
+        let operations = [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.delete,
+            &mut item.patch,
+        ]
+        .into_iter()
+        .flatten();
+        for operation in operations {
+            complete_operation(operation, Audience::of(path), path.contains('{'));
+        }
+    }
+}
+
+fn complete_operation(operation: &mut Operation, audience: Audience, names_something: bool) {
+    operation.security = Some(audience.security());
+    let parameters = operation.parameters.get_or_insert_with(Vec::new);
+    let has_query = parameters.iter().any(
+        |parameter| matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query),
+    );
+    parameters.push(
+        header_parameter(
+            "X-Request-Id",
+            "Names this request in logs and answers; made up when absent.",
+        )
+        .into(),
+    );
+    if audience == Audience::Tenants {
+        let description = "The tenant. It must agree with an API key's; an operator chooses by it.";
+        parameters.push(header_parameter("X-Tenant-ID", description).into());
+    }
+    let repeatable = parameters
+        .iter()
+        .any(|parameter| matches!(parameter, RefOr::T(it) if it.name == "Idempotency-Key"));
+    let mut problems = audience.problems().to_vec();
+    if names_something || has_query {
+        problems.extend(
+            WITH_PARAMETERS
+                .iter()
+                .filter(|(status, _)| names_something || *status == "400"),
+        );
+    }
+    if operation.request_body.is_some() {
+        problems.extend(WITH_BODY);
+    }
+    problems.push(ANY);
+    for (status, description) in problems {
+        operation
+            .responses
+            .responses
+            .entry(status.to_owned())
+            .or_insert_with(|| problem(status, description).into());
+    }
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        response.headers.insert(
+            "X-Request-Id".to_owned(),
+            text_header("The id of the request.").into(),
+        );
+        if repeatable && audience == Audience::Operators && status.starts_with('2') {
+            let replayed =
+                text_header("`true`: the kept answer of the first request with this `Idempotency-Key`.");
+            response
+                .headers
+                .insert("Idempotency-Replayed".to_owned(), replayed.into());
+        }
+    }
+}
+
+fn header_parameter(name: &str, description: &str) -> Parameter {
+    let parameter = ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header);
+    parameter
+        .description(Some(description))
+        .schema(Some(text()))
+        .build()
+}
+
+fn text() -> Schema {
+    ObjectBuilder::new().schema_type(Type::String).build().into()
+}
+
+fn text_header(description: &str) -> Header {
+    HeaderBuilder::new()
+        .schema(Some(text()))
+        .description(Some(description))
+        .build()
+}
+
+/// A response with a problem in it.
+fn problem(status: &str, description: &str) -> Response {
+    let body = Content::new(Some(Ref::from_schema_name("Problem")));
+    let mut response = ResponseBuilder::new()
+        .description(description)
+        .content(problem::CONTENT_TYPE, body);
+    if status == "503" || status == "default" {
+        response = response.header(
+            "Retry-After",
+            text_header("Seconds to wait (of `503` and `429`)."),
+        );
+    }
+    if status == "401" {
+        response = response.header("WWW-Authenticate", text_header("How to authenticate."));
+    }
+    response.build()
+}

@@ -1,0 +1,42 @@
+//! The settings of one part in that part's own terms.
+
+use std::{net::SocketAddr, time::Duration};
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::postgres::PgConnectOptions;
+use tenant_management::{TenancySettings, TenantMigrations};
+
+use super::ServeError;
+use crate::config::Config;
+
+/// How often the catalog is asked for changes that nobody has told of.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The migrations of tenants' databases, compiled in.
+mod tenant_migrations {
+    refinery::embed_migrations!("../migrations/tenant");
+}
+
+pub(super) fn tenancy(config: &Config, address: SocketAddr) -> Result<TenancySettings, ServeError> {
+    let migrations = tenant_migrations::migrations::runner().get_migrations().clone();
+    Ok(TenancySettings {
+        catalog: connect_options("catalog.url", &config.catalog.url)?,
+        catalog_max_connections: config.catalog.max_connections,
+        keys: config.security.keys.clone(),
+        clusters: config.clusters.clone(),
+        overwrite_clusters: false,
+        migrations: TenantMigrations::new(migrations),
+        pools: config.pools.clone(),
+        spares: config.provisioning.spares,
+        wait_for_instances: config.provisioning.wait_for_instances,
+        poll_interval: POLL_INTERVAL,
+        instance_address: address.to_string(),
+    })
+}
+
+fn connect_options(key: &'static str, url: &SecretString) -> Result<PgConnectOptions, ServeError> {
+    // The parser's own error may repeat a part of the URL.
+    url.expose_secret()
+        .parse()
+        .map_err(|_| ServeError::ConnectionString { key })
+}
