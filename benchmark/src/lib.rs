@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+pub mod memory;
+pub mod parts;
+pub mod platform;
+pub mod raw;
+pub mod report;
+pub mod stats;
+pub mod world;
