@@ -151,8 +151,8 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
             .env("TENANTRY__HTTP__LISTEN", "127.0.0.1:0")
             .output()
             .unwrap();
-        seen.add(&arguments.join(" "), String::from_utf8_lossy(&output.stdout));
-        seen.add(&arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+        let all = [output.stdout, output.stderr].concat();
+        seen.add(&arguments.join(" "), String::from_utf8_lossy(&all));
     }
     drop(service);
     seen.add("the service's log", std::fs::read_to_string(&log).unwrap());

@@ -54,7 +54,7 @@ impl CallerSlot {
             // The first extractor to know the caller has said who it is; a second one could only say the same.
             let _ = slot.set(Caller {
                 principal: principal.clone(),
-                tenant: tenant.cloned(),
+                tenant: tenant.copied(),
             });
         }
     }

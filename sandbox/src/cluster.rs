@@ -20,8 +20,8 @@ use crate::state::{Role, SavedNode, State};
 
 /// A running PostgreSQL cluster: one primary and its streaming replicas.
 ///
-/// Dropping it stops the servers at once; with a temporary folder nothing of it remains. This
-/// also happens when the process is killed. See [`Cluster::stop`] for an orderly end.
+/// Dropping it stops the servers and removes a temporary folder, which takes about a tenth of a second
+/// and holds up the thread. The same happens when the process ends in any other way, even by `SIGKILL`.
 #[derive(Debug)]
 pub struct Cluster {
     pub(crate) common: Arc<Common>,
@@ -114,9 +114,10 @@ impl Cluster {
     }
 
     /// Fails over to a replica: the primary, if it still runs, is stopped (killed, if it is frozen);
-    /// the replica takes writes; the other replicas follow it. From then on [`primary`](Self::primary)
-    /// is that node. The old one is the last of [`nodes`](Self::nodes) and is not started again by
-    /// itself; who starts it has two primaries, as in real life.
+    /// the replica takes writes; the other replicas follow it, those that are stopped, frozen or paused
+    /// as soon as they can. From then on [`primary`](Self::primary) is that node. The old one is the last
+    /// of [`nodes`](Self::nodes) and is not started again by itself; who starts it has two primaries, as
+    /// in real life.
     ///
     /// # Errors
     ///
@@ -159,7 +160,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops all nodes in an orderly way. A temporary folder is removed, any other is kept.
+    /// Ends the cluster. With a folder that is kept, all nodes are stopped in an orderly way; a temporary
+    /// folder is removed.
     ///
     /// # Errors
     ///

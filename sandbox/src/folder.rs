@@ -37,9 +37,13 @@ pub(crate) struct Root {
 
 impl Root {
     /// Makes a new folder that is removed in the end.
-    pub(crate) fn temporary(account: &Account) -> Result<Self, SandboxError> {
+    pub(crate) async fn temporary(account: &Account) -> Result<Self, SandboxError> {
         let base = base(account)?;
-        sweep(&base);
+        account.check_reach(&base)?;
+        let swept = base.clone();
+        tokio::task::spawn_blocking(move || sweep(&swept))
+            .await
+            .expect("sweeping does not panic and is not cancelled");
         let id = Alphanumeric.sample_string(&mut rand::rng(), 10);
         let fresh = base.join(format!("new-{id}"));
         let path = base.join(format!("run-{id}"));
@@ -50,7 +54,6 @@ impl Root {
             .doing(|| format!("lock {}", fresh.display()))?;
         // Only now under the name that others look for: there is no moment without the lock.
         fs::rename(&fresh, &path).doing(|| format!("rename {}", fresh.display()))?;
-        account.check_reach(&path)?;
         Ok(Self {
             path,
             lock,
@@ -140,11 +143,16 @@ pub(crate) fn base(account: &Account) -> Result<PathBuf, SandboxError> {
 
 /// Removes what is left of clusters whose owner and guardian were both killed.
 fn sweep(base: &Path) {
-    let entries = fs::read_dir(base).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"run-")) {
-        let path = entry.path();
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let begun = name.as_encoded_bytes().starts_with(b"run-");
+        // Killed before it had its lock and its name, which takes no time: by now it would have them.
+        let stillborn = name.as_encoded_bytes().starts_with(b"new-") && is_old(&path);
+        if !begun && !stillborn {
+            continue;
+        }
         // No lock can be had: in use, or removed a moment ago.
-        let Ok(lock) = OpenOptions::new().write(true).open(path.join(LOCK)) else {
+        let Ok(lock) = open_lock(&path, LOCK) else {
             continue;
         };
         if lock.try_lock().is_err() {
@@ -155,6 +163,11 @@ fn sweep(base: &Path) {
             tracing::warn!(folder = %path.display(), %error, "An abandoned sandbox was not removed.");
         }
     }
+}
+
+fn is_old(path: &Path) -> bool {
+    let modified = fs::metadata(path).and_then(|found| found.modified());
+    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_mins(1)))
 }
 
 const LOCK: &str = "lock";

@@ -6,7 +6,7 @@
 //! way, so the way is tested by every test that uses a cluster. Refuses to know what a node is.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -54,7 +54,11 @@ impl Guardian {
     /// Cleans up after an owner whose own guardian was killed too.
     pub(crate) fn clear_up(root: &Path, lock: &File, orders: Orders) -> Result<(), SandboxError> {
         let status = script(root, lock, orders, Stdio::null())?.wait();
-        status.map(drop).doing(|| format!("clear up {}", root.display()))
+        let finished = status.and_then(|status| match status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("the guardian ended with {status}"))),
+        });
+        finished.doing(|| format!("clear up {}", root.display()))
     }
 
     /// From now on the orders are to remove the folder.
@@ -78,9 +82,9 @@ impl Drop for Guardian {
         if self.process.wait().is_ok_and(|status| status.success()) {
             return;
         }
-        tracing::warn!(folder = %self.root.display(), "The guardian of a cluster was killed; another one cleans up.");
+        tracing::warn!(folder = %self.root.display(), "The guardian of a cluster did not finish; another one tries.");
         if let Err(error) = Self::clear_up(&self.root, &self.lock, self.orders) {
-            tracing::error!(folder = %self.root.display(), %error, "Servers may have been left running.");
+            tracing::error!(folder = %self.root.display(), %error, "Something of a cluster was left behind.");
         }
     }
 }

@@ -37,8 +37,10 @@ stop_with() {
         [ "$patience" -gt 0 ] || return 1
         patience=$((patience - 1))
         for pid in $pids; do
-            if [ "$signal" = KILL ]; then
-                # A parent that is stopped starts no new children meanwhile.
+            read -r program <"/proc/$pid/comm" || continue
+            if [ "$signal" = KILL ] || [ "$program" != postgres ]; then
+                # A parent that is stopped starts no new children meanwhile. Tools are not asked: they
+                # have nothing to lose, and would dump core.
                 kill -s STOP "$pid"
                 kill -s KILL $(children_of "$pid") "$pid"
             else
@@ -69,15 +71,15 @@ remove_shared_memory() {
 if [ -z "$SANDBOX_REMOVE" ]; then
     # The data is kept: a fast shutdown spares the next start a crash recovery.
     stop_with INT 500 || stop_with QUIT 300 || stop_with KILL 100
-    exit 0
+    exit
 fi
 
 stop_with QUIT 300 || stop_with KILL 100
 remove_shared_memory
 attempts=100
-until rm -rf "$SANDBOX_ROOT" 2>/dev/null || [ "$attempts" -eq 0 ]; do
+until rm -rf "$SANDBOX_ROOT" 2>/dev/null; do
     # A tool that died a moment ago may have added a file.
+    [ "$attempts" -gt 0 ] || exit 1
     attempts=$((attempts - 1))
     sleep 0.02
 done
-exit 0

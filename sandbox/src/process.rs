@@ -110,7 +110,7 @@ fn send(pid: Pid, signal: Signal) {
 }
 
 /// All processes whose parent is `parent`.
-pub(crate) fn children(parent: Pid) -> Vec<Pid> {
+fn children(parent: Pid) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())

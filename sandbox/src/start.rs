@@ -33,7 +33,7 @@ impl Cluster {
         let account = Account::for_servers()?;
         let binaries = plan.binaries.map_or_else(Binaries::find, Ok)?;
         let (root, state) = match &plan.data_dir {
-            None => (Root::temporary(&account)?, None),
+            None => (Root::temporary(&account).await?, None),
             Some(path) => {
                 let root = Root::kept(path, &account).await?;
                 let state = recall(&root, &binaries)?;
@@ -126,16 +126,40 @@ impl Cluster {
 
         let surplus: Vec<_> = self.nodes.drain(1 + self.replicas..1 + count).collect();
         self.save()?;
-        for node in surplus {
-            fs::remove_dir_all(node.data()).doing(|| format!("remove {}", node.data().display()))?;
-            self.primary().drop_slot(&node.slot()).await?;
-        }
-        let port = self.primary().port();
-        try_join_all(self.replicas().iter().map(|replica| {
-            replica.follow(port);
-            replica.start()
+        self.remove_unused(&surplus)?;
+        let (primary, replicas) = (self.primary(), self.replicas());
+        primary.keep_slots_of(replicas).await?;
+        try_join_all(replicas.iter().map(|replica| async move {
+            if replica.data().exists() {
+                replica.follow(primary.port());
+            } else {
+                // It was being made anew when it was interrupted.
+                replica.become_replica_of(primary).await?;
+            }
+            replica.start().await
         }))
         .await?;
+        Ok(())
+    }
+
+    /// Removes the folders of replicas that are not wanted any more, or were never finished.
+    fn remove_unused(&self, surplus: &[Node]) -> Result<(), SandboxError> {
+        let root = self.root.path();
+        let entries = fs::read_dir(root).doing(|| format!("read {}", root.display()))?;
+        let folders = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir());
+        let unfinished = folders.filter(|path| path.extension().is_some_and(|suffix| suffix == "partial"));
+        for folder in surplus
+            .iter()
+            .map(|node| node.data().to_owned())
+            .chain(unfinished)
+        {
+            if folder.exists() {
+                fs::remove_dir_all(&folder).doing(|| format!("remove {}", folder.display()))?;
+            }
+        }
         Ok(())
     }
 }
@@ -150,11 +174,11 @@ fn recall(root: &Root, binaries: &Binaries) -> Result<State, SandboxError> {
     };
     for node in &state.nodes {
         let path = root.path().join(&node.name);
-        let version = fs::read_to_string(path.join("PG_VERSION"));
-        let found = version
-            .doing(|| format!("read the version of {}", path.display()))?
-            .trim()
-            .to_owned();
+        // A replica may be missing: it is made anew.
+        let Ok(version) = fs::read_to_string(path.join("PG_VERSION")) else {
+            continue;
+        };
+        let found = version.trim().to_owned();
         let expected = binaries.version().major;
         if found != expected.to_string() {
             return Err(SandboxError::WrongVersion {

@@ -55,9 +55,9 @@ impl Template {
             version.minor,
             key.finish()
         ));
-        if !path.exists() {
+        if !is_complete(&path) {
             let lock = lock(beside(&path, "lock")).await?;
-            if !path.exists() {
+            if !is_complete(&path) {
                 create(account, binaries, &path, &lock).await?;
             }
         }
@@ -139,7 +139,18 @@ async fn create(
     tool::run(initdb).await?;
 
     settings::include(&data).doing(|| format!("configure {}", data.display()))?;
+    if path.exists() {
+        fs::remove_dir_all(path).doing(|| format!("remove {}", path.display()))?;
+    }
     fs::rename(&partial, path).doing(|| format!("rename {}", partial.display()))
+}
+
+/// Whether a template is there. Systems that clean up their temporary folder remove old files and may
+/// leave the folders.
+fn is_complete(path: &Path) -> bool {
+    ["password", "data/PG_VERSION", "data/global/pg_control"]
+        .iter()
+        .all(|file| path.join(file).exists())
 }
 
 /// The name of a file or folder next to the template: its own name contains a dot.

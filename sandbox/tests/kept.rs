@@ -156,6 +156,26 @@ async fn the_number_of_replicas_follows_the_wish() {
 }
 
 #[tokio::test]
+async fn what_an_interrupted_start_left_undone_is_done() {
+    let (_place, data) = place();
+    let cluster = builder(&data).replicas(2).start().await.unwrap();
+    execute(
+        cluster.primary(),
+        "create table t (i int); insert into t values (1)",
+    )
+    .await;
+    cluster.stop().await.unwrap();
+    // As if one replica had been lost while it was made anew, and a third one had been begun.
+    fs::remove_dir_all(data.join("replica-1")).unwrap();
+    fs::create_dir(data.join("replica-3.partial")).unwrap();
+
+    let cluster = builder(&data).replicas(2).start().await.unwrap();
+    cluster.wait_caught_up().await.unwrap();
+    assert_eq!(count(cluster.replica(0)).await, "1");
+    assert!(!data.join("replica-3.partial").exists());
+}
+
+#[tokio::test]
 async fn a_port_that_was_taken_meanwhile_is_replaced() {
     let (_place, data) = place();
     let cluster = builder(&data).start().await.unwrap();

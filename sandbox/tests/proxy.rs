@@ -108,7 +108,7 @@ async fn a_delay_is_paid_in_each_direction() {
     let mut open = connect(&proxy).await;
     answer(&mut open).await.unwrap();
 
-    let latency = Duration::from_millis(100);
+    let latency = Duration::from_millis(500);
     proxy.delay(latency).await;
     let began = Instant::now();
     answer(&mut open).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_delay_is_paid_in_each_direction() {
 async fn what_is_sent_without_waiting_pays_a_delay_once() {
     let (_cluster, proxy) = cluster().await;
     let mut open = connect(&proxy).await;
-    let latency = Duration::from_millis(100);
+    let latency = Duration::from_millis(500);
     proxy.delay(latency).await;
 
     // One answer of many packets; and one request after another while the first is under way.
@@ -133,7 +133,7 @@ async fn what_is_sent_without_waiting_pays_a_delay_once() {
     let rows = sqlx::raw_sql(sql).fetch_all(&mut open).await.unwrap();
     assert_eq!(rows.len(), 20);
     let elapsed = began.elapsed();
-    assert!(elapsed >= 2 * latency && elapsed < 10 * latency, "{elapsed:?}");
+    assert!(elapsed >= 2 * latency && elapsed < 20 * latency, "{elapsed:?}");
 }
 
 #[tokio::test]

@@ -30,7 +30,9 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// The template for new databases, after the cluster has been made ready for tenants (once for each process).
     pub(crate) async fn template(&self, migrations: &TenantMigrations) -> Result<String, ServerError> {
-        self.prepared.get_or_try_init(|| prepare_cluster(&self.admin, migrations)).await?;
+        self.prepared
+            .get_or_try_init(|| prepare_cluster(&self.admin, migrations))
+            .await?;
         Ok(template_name(migrations))
     }
 }
@@ -45,7 +47,12 @@ pub(crate) struct ClusterDirectory {
 
 impl ClusterDirectory {
     pub(crate) fn new(limits: PoolLimits, keys: KeyRing, tasks: TaskGroup) -> Self {
-        Self { clusters: ArcSwap::default(), limits, keys, tasks }
+        Self {
+            clusters: ArcSwap::default(),
+            limits,
+            keys,
+            tasks,
+        }
     }
 
     /// A cluster by name.
@@ -63,7 +70,9 @@ impl ClusterDirectory {
         let known = self.clusters.load();
         let mut next = BTreeMap::new();
         for record in records {
-            let unchanged = known.get(&record.name).filter(|cluster| cluster.record.revision == record.revision);
+            let unchanged = known
+                .get(&record.name)
+                .filter(|cluster| cluster.record.revision == record.revision);
             let cluster = unchanged.cloned().or_else(|| self.connect(record));
             next.extend(cluster.map(|cluster| (cluster.record.name.clone(), cluster)));
         }
@@ -92,7 +101,12 @@ impl ClusterDirectory {
             limits: self.limits.clone(),
         };
         let primary = NodePool::start(settings, self.keys.clone(), &self.tasks);
-        Some(Arc::new(Cluster { record, admin, primary, prepared: OnceCell::new() }))
+        Some(Arc::new(Cluster {
+            record,
+            admin,
+            primary,
+            prepared: OnceCell::new(),
+        }))
     }
 
     /// Has pools close connections of placements and credentials that are no longer valid.

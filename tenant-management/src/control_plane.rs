@@ -4,11 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    catalog::{Catalog, CatalogError, api_keys::NewApiKey, clusters::ClusterSettings, idempotency::Idempotent},
+    catalog::{
+        Catalog, CatalogError, api_keys::NewApiKey, clusters::ClusterSettings, idempotency::Idempotent,
+    },
     clusters::{Cluster, ClusterDirectory},
     control::{
-        Actor, ApiKey, Changed, ClusterOverview, CreateTenant, NodeOverview, Operation, Page, Propagation, Tenant,
-        TenantFilter,
+        Actor, ApiKey, Changed, ClusterOverview, CreateTenant, NodeOverview, Operation, Page, Propagation,
+        Tenant, TenantFilter,
     },
     error::ControlError,
     ids::{ClusterName, OperationId, Revision},
@@ -51,7 +53,11 @@ impl ControlPlane {
     ) -> Result<Changed<Tenant>, ControlError> {
         let (tenant, newly) = self.provisioner.create(request, actor).await?;
         let propagation = self.propagate(tenant.revision).await?;
-        Ok(Changed { value: tenant, newly, propagation })
+        Ok(Changed {
+            value: tenant,
+            newly,
+            propagation,
+        })
     }
 
     /// Begins to create a tenant and returns at once.
@@ -62,12 +68,20 @@ impl ControlPlane {
     ) -> Result<Begun, ControlError> {
         match self.provisioner.begin(request, actor).await? {
             provisioning::Begun::Started(operation) => {
-                let operation = self.catalog.operation(operation).await?.ok_or(ControlError::UnknownTenant)?;
+                let operation = self
+                    .catalog
+                    .operation(operation)
+                    .await?
+                    .ok_or(ControlError::UnknownTenant)?;
                 Ok(Begun::Started(operation))
             }
             provisioning::Begun::Done(tenant, newly) => {
                 let propagation = self.propagate(tenant.revision).await?;
-                Ok(Begun::Done(Changed { value: *tenant, newly, propagation }))
+                Ok(Begun::Done(Changed {
+                    value: *tenant,
+                    newly,
+                    propagation,
+                }))
             }
         }
     }
@@ -99,10 +113,18 @@ impl ControlPlane {
         key: &NewApiKey,
         actor: &Actor,
     ) -> Result<Changed<ApiKey>, ControlError> {
-        let known = self.catalog.tenant(tenant).await?.ok_or(ControlError::UnknownTenant)?;
+        let known = self
+            .catalog
+            .tenant(tenant)
+            .await?
+            .ok_or(ControlError::UnknownTenant)?;
         let key = self.catalog.add_api_key(known.tenant.uuid, key, actor).await?;
         let propagation = self.propagate(key.revision).await?;
-        Ok(Changed { value: key, newly: true, propagation })
+        Ok(Changed {
+            value: key,
+            newly: true,
+            propagation,
+        })
     }
 
     /// A page of a tenant's API keys in the order of their ids, beginning after `after`.
@@ -112,7 +134,11 @@ impl ControlPlane {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Page<ApiKey>, ControlError> {
-        let known = self.catalog.tenant(tenant).await?.ok_or(ControlError::UnknownTenant)?;
+        let known = self
+            .catalog
+            .tenant(tenant)
+            .await?
+            .ok_or(ControlError::UnknownTenant)?;
         Ok(self.catalog.api_keys(known.tenant.uuid, after, limit).await?)
     }
 
@@ -123,12 +149,20 @@ impl ControlPlane {
         key: &str,
         actor: &Actor,
     ) -> Result<Option<Changed<ApiKey>>, ControlError> {
-        let known = self.catalog.tenant(tenant).await?.ok_or(ControlError::UnknownTenant)?;
+        let known = self
+            .catalog
+            .tenant(tenant)
+            .await?
+            .ok_or(ControlError::UnknownTenant)?;
         let Some((key, newly)) = self.catalog.revoke_api_key(known.tenant.uuid, key, actor).await? else {
             return Ok(None);
         };
         let propagation = self.propagate(key.revision).await?;
-        Ok(Some(Changed { value: key, newly, propagation }))
+        Ok(Some(Changed {
+            value: key,
+            newly,
+            propagation,
+        }))
     }
 
     /// All clusters in the order of their names.
@@ -142,7 +176,9 @@ impl ControlPlane {
 
     /// One cluster.
     pub async fn cluster(&self, name: &ClusterName) -> Result<Option<ClusterOverview>, ControlError> {
-        let Some(cluster) = self.clusters.get(name) else { return Ok(None) };
+        let Some(cluster) = self.clusters.get(name) else {
+            return Ok(None);
+        };
         Ok(Some(self.overview(&cluster).await?))
     }
 
@@ -156,7 +192,7 @@ impl ControlPlane {
 
     async fn overview(&self, cluster: &Cluster) -> Result<ClusterOverview, CatalogError> {
         let occupancy = self.catalog.occupancy(&cluster.record.name).await?;
-        let open = u32::try_from(cluster.primary.stats().open).unwrap_or(u32::MAX);
+        let open = cluster.primary.stats().open;
         let nodes = cluster.record.nodes.iter().map(|node| NodeOverview {
             name: node.name.clone(),
             role: if node.is_primary { "primary" } else { "replica" }.to_owned(),
@@ -186,7 +222,10 @@ impl ControlPlane {
         key: &str,
         fingerprint: &[u8; 32],
     ) -> Result<Idempotent, ControlError> {
-        Ok(self.catalog.begin_idempotent(scope, key, fingerprint, IDEMPOTENCY_LEASE).await?)
+        Ok(self
+            .catalog
+            .begin_idempotent(scope, key, fingerprint, IDEMPOTENCY_LEASE)
+            .await?)
     }
 
     /// Brings the own table to `revision`, then waits for the others.

@@ -111,8 +111,14 @@ impl ClusterName {
     pub fn parse(text: &str) -> Result<Self, InvalidClusterName> {
         let well_formed = (1..=40).contains(&text.len())
             && text.as_bytes()[0].is_ascii_lowercase()
-            && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-        if well_formed { Ok(Self(text.into())) } else { Err(InvalidClusterName) }
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        if well_formed {
+            Ok(Self(text.into()))
+        } else {
+            Err(InvalidClusterName)
+        }
     }
 
     /// The name.
@@ -145,7 +151,13 @@ mod tests {
         let name = uuid.physical_name();
         assert_eq!(name.len(), 34);
         assert_eq!(TenantUuid::from_physical_name(&name), Some(uuid));
-        for other in ["t_", "postgres", &name.to_uppercase(), &format!("{name}0"), &name.replace("t_", "u_")] {
+        for other in [
+            "t_",
+            "postgres",
+            &name.to_uppercase(),
+            &format!("{name}0"),
+            &name.replace("t_", "u_"),
+        ] {
             assert_eq!(TenantUuid::from_physical_name(other), None, "{other}");
         }
     }

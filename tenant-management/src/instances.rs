@@ -31,22 +31,38 @@ pub(crate) struct Instance {
 impl Instance {
     /// Renews the lease and reports what has been applied.
     pub(crate) async fn renew(&self) -> Result<(), CatalogError> {
-        self.catalog.renew_instance(self.id, &self.address, self.table.revision(), LEASE).await
+        self.catalog
+            .renew_instance(self.id, &self.address, self.table.revision(), LEASE)
+            .await
     }
 
     /// Waits at most `limit` until every live instance has applied `revision`, and says who has. What this instance has
     /// applied it knows by itself.
-    pub(crate) async fn wait_for(&self, revision: Revision, limit: Duration) -> Result<Propagation, CatalogError> {
+    pub(crate) async fn wait_for(
+        &self,
+        revision: Revision,
+        limit: Duration,
+    ) -> Result<Propagation, CatalogError> {
         let deadline = Instant::now() + limit;
         loop {
-            let mut propagation =
-                Propagation { revision, live_instances: 1, applied_instances: 0, pending: Vec::new() };
+            let mut propagation = Propagation {
+                revision,
+                live_instances: 1,
+                applied_instances: 0,
+                pending: Vec::new(),
+            };
             if self.table.revision() >= revision {
                 propagation.applied_instances += 1;
             } else {
                 propagation.pending.push(self.id);
             }
-            for other in self.catalog.live_instances().await?.into_iter().filter(|other| other.id != self.id) {
+            for other in self
+                .catalog
+                .live_instances()
+                .await?
+                .into_iter()
+                .filter(|other| other.id != self.id)
+            {
                 propagation.live_instances += 1;
                 if other.applied_revision >= revision {
                     propagation.applied_instances += 1;

@@ -8,6 +8,7 @@ pub mod data;
 mod error;
 pub mod ids;
 mod instances;
+mod metrics;
 mod migrate;
 pub mod pool;
 mod provisioning;

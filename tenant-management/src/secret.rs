@@ -54,7 +54,10 @@ impl KeyRing {
             let (id, cipher) = self::cipher(key)?;
             ciphers.insert(id, cipher);
         }
-        Ok(Self { current, ciphers: Arc::new(ciphers) })
+        Ok(Self {
+            current,
+            ciphers: Arc::new(ciphers),
+        })
     }
 
     /// Encrypts `secret` for `owner`; only the same owner can open it, so that a value copied to another row is refused.
@@ -63,7 +66,13 @@ impl KeyRing {
     pub fn seal(&self, owner: &[u8], secret: &[u8]) -> Sealed {
         let nonce: [u8; NONCE] = rand::rng().random();
         let ciphertext = self.ciphers[&self.current]
-            .encrypt(&XNonce::from(nonce), Payload { msg: secret, aad: owner })
+            .encrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: secret,
+                    aad: owner,
+                },
+            )
             .expect("a secret is far shorter than the cipher's limit of 256 GiB");
         Sealed([self.current.as_slice(), &nonce, &ciphertext].concat().into())
     }
@@ -74,7 +83,13 @@ impl KeyRing {
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE>().ok_or(OpenError::Damaged)?;
         let cipher = self.ciphers.get(id).ok_or(OpenError::UnknownKey)?;
         cipher
-            .decrypt(&XNonce::from(*nonce), Payload { msg: ciphertext, aad: owner })
+            .decrypt(
+                &XNonce::from(*nonce),
+                Payload {
+                    msg: ciphertext,
+                    aad: owner,
+                },
+            )
             .map_err(|_| OpenError::Damaged)
     }
 
@@ -93,9 +108,14 @@ impl fmt::Debug for KeyRing {
 
 /// A cipher and the key's id: the start of the key's hash, which says nothing useful about the key.
 fn cipher(text: &SecretString) -> Result<([u8; KEY_ID], XChaCha20Poly1305), InvalidMasterKey> {
-    let bytes = STANDARD.decode(text.expose_secret().trim()).map_err(|_| InvalidMasterKey)?;
+    let bytes = STANDARD
+        .decode(text.expose_secret().trim())
+        .map_err(|_| InvalidMasterKey)?;
     let key: [u8; 32] = bytes.try_into().map_err(|_| InvalidMasterKey)?;
-    let hash = Sha256::new().chain_update(b"tenantry master key id").chain_update(key).finalize();
+    let hash = Sha256::new()
+        .chain_update(b"tenantry master key id")
+        .chain_update(key)
+        .finalize();
     let id = *hash.first_chunk::<KEY_ID>().expect("SHA-256 has 32 bytes");
     Ok((id, XChaCha20Poly1305::new(&Key::from(key))))
 }
@@ -125,7 +145,11 @@ impl fmt::Debug for Sealed {
 
 /// A new password for a tenant's role: 32 letters and digits, 190 bits, and nothing that would need escaping anywhere.
 pub fn generate_password() -> SecretString {
-    let password: String = rand::rng().sample_iter(Alphanumeric).take(32).map(char::from).collect();
+    let password: String = rand::rng()
+        .sample_iter(Alphanumeric)
+        .take(32)
+        .map(char::from)
+        .collect();
     password.into()
 }
 
@@ -149,7 +173,11 @@ mod tests {
         let sealed = ring.seal(b"acme", b"secret");
         assert_eq!(ring.open(b"acme", &sealed).unwrap(), b"secret");
         assert_eq!(ring.open(b"globex", &sealed), Err(OpenError::Damaged));
-        assert_ne!(ring.seal(b"acme", b"secret"), sealed, "each value has a nonce of its own");
+        assert_ne!(
+            ring.seal(b"acme", b"secret"),
+            sealed,
+            "each value has a nonce of its own"
+        );
     }
 
     #[test]
@@ -158,7 +186,10 @@ mod tests {
         let sealed = old.seal(b"acme", b"secret");
         let rotated = KeyRing::new(&key(2), [&key(1)]).unwrap();
         assert_eq!(rotated.open(b"acme", &sealed).unwrap(), b"secret");
-        assert_eq!(old.open(b"acme", &rotated.seal(b"acme", b"x")), Err(OpenError::UnknownKey));
+        assert_eq!(
+            old.open(b"acme", &rotated.seal(b"acme", b"x")),
+            Err(OpenError::UnknownKey)
+        );
     }
 
     #[test]
@@ -166,7 +197,10 @@ mod tests {
         let ring = KeyRing::new(&key(1), []).unwrap();
         let sealed = ring.seal(b"acme", b"secret");
         for length in 0..sealed.as_bytes().len() {
-            assert!(ring.open(b"acme", &sealed.as_bytes()[..length].to_vec().into()).is_err());
+            assert!(
+                ring.open(b"acme", &sealed.as_bytes()[..length].to_vec().into())
+                    .is_err()
+            );
         }
         for index in 0..sealed.as_bytes().len() {
             let mut bytes = sealed.as_bytes().to_vec();
@@ -186,7 +220,11 @@ mod tests {
     #[test]
     fn a_password_needs_no_escaping_and_never_repeats() {
         let (one, other) = (generate_password(), generate_password());
-        assert!(one.expose_secret().bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        assert!(
+            one.expose_secret()
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric())
+        );
         assert_eq!(one.expose_secret().len(), 32);
         assert_ne!(one.expose_secret(), other.expose_secret());
         assert!(!scram_verifier(&one).contains(one.expose_secret()));

@@ -87,7 +87,10 @@ impl TenantState {
     /// Whether the routing table knows tenants in this state. Tenants that are known and not [`Self::Created`] are refused
     /// with a reason instead of being unknown.
     pub const fn is_routed(self) -> bool {
-        matches!(self, Self::Created | Self::Suspended | Self::Moving | Self::Deleted)
+        matches!(
+            self,
+            Self::Created | Self::Suspended | Self::Moving | Self::Deleted
+        )
     }
 
     /// The state as the catalog and the API write it.
@@ -113,7 +116,10 @@ impl FromStr for TenantState {
     type Err = UnknownState;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or(UnknownState)
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or(UnknownState)
     }
 }
 
@@ -179,7 +185,10 @@ mod tests {
         for state in [TenantState::InProgress, TenantState::Failed] {
             for event in EVENTS {
                 let enters_service = state.after(event) == Ok(TenantState::Created);
-                assert_eq!(enters_service, state == TenantState::InProgress && event == TenantEvent::Provisioned);
+                assert_eq!(
+                    enters_service,
+                    state == TenantState::InProgress && event == TenantEvent::Provisioned
+                );
             }
             assert!(!state.is_routed());
         }

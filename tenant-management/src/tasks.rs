@@ -28,7 +28,8 @@ impl TaskGroup {
         if self.cancelled.is_cancelled() {
             return;
         }
-        self.tracker.spawn(task.instrument(tracing::info_span!("task", task.name = name)));
+        self.tracker
+            .spawn(task.instrument(tracing::info_span!("task", task.name = name)));
     }
 
     /// Starts a task that calls `work` now and then every `period`, each time after the last call has ended.
@@ -55,7 +56,10 @@ impl TaskGroup {
         self.tracker.close();
         let ended = tokio::time::timeout(limit, self.tracker.wait()).await.is_ok();
         if !ended {
-            tracing::warn!(tasks.left = self.tracker.len(), "Background tasks did not end in time.");
+            tracing::warn!(
+                tasks.left = self.tracker.len(),
+                "Background tasks did not end in time."
+            );
         }
         ended
     }

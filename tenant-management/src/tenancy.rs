@@ -105,19 +105,35 @@ impl Tenancy {
     /// Opens the catalog and brings its schema up to date, registers clusters, reads all routes, and begins to follow the
     /// catalog. When this returns, the instance can serve.
     pub async fn start(settings: TenancySettings) -> Result<Self, StartError> {
+        crate::metrics::describe();
         let tasks = TaskGroup::new();
-        let catalog =
-            Catalog::open(settings.catalog, settings.catalog_max_connections, settings.keys.clone()).await?;
+        let catalog = Catalog::open(
+            settings.catalog,
+            settings.catalog_max_connections,
+            settings.keys.clone(),
+        )
+        .await?;
         for cluster in &settings.clusters {
-            catalog.register_cluster(cluster, settings.overwrite_clusters).await?;
+            catalog
+                .register_cluster(cluster, settings.overwrite_clusters)
+                .await?;
         }
-        let clusters = Arc::new(ClusterDirectory::new(settings.pools, settings.keys, tasks.clone()));
+        let clusters = Arc::new(ClusterDirectory::new(
+            settings.pools,
+            settings.keys,
+            tasks.clone(),
+        ));
         let table = Arc::new(RoutingTable::new());
-        let follower =
-            Arc::new(Follower::new(catalog.clone(), Arc::clone(&table), Arc::clone(&clusters)));
+        let follower = Arc::new(Follower::new(
+            catalog.clone(),
+            Arc::clone(&table),
+            Arc::clone(&clusters),
+        ));
         let followed = follower.catch_up().await?;
         tracing::info!(
-            routing.tenants = table.len(), routing.revision = followed.revision.0, "All routes have been read."
+            routing.tenants = table.len(),
+            routing.revision = followed.revision.0,
+            "All routes have been read."
         );
         let instance = Arc::new(Instance {
             id: InstanceId::generate(),
@@ -146,7 +162,17 @@ impl Tenancy {
             wait_for_instances: settings.wait_for_instances,
         };
         let resolver = Resolver::new(Arc::clone(&table), catalog.clone());
-        Ok(Self { inner: Arc::new(Inner { instance, table, clusters, resolver, control, catalog, tasks }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                instance,
+                table,
+                clusters,
+                resolver,
+                control,
+                catalog,
+                tasks,
+            }),
+        })
     }
 
     /// This instance's identity.
@@ -181,7 +207,11 @@ impl Tenancy {
 
     /// The right to reach a tenant's data. Takes no connection.
     pub fn db(&self, route: Arc<Route>) -> Result<TenantDb, UnknownCluster> {
-        let cluster = self.inner.clusters.get(&route.cluster).ok_or_else(|| UnknownCluster(route.cluster.clone()))?;
+        let cluster = self
+            .inner
+            .clusters
+            .get(&route.cluster)
+            .ok_or_else(|| UnknownCluster(route.cluster.clone()))?;
         Ok(TenantDb::new(route, cluster.primary.clone()))
     }
 
@@ -193,10 +223,24 @@ impl Tenancy {
     /// What is ready and what is not. The table has been read before [`Self::start`] returned; the catalog is not
     /// essential, because known tenants are served without it (invariant I11).
     pub async fn readiness(&self) -> Vec<PartReadiness> {
-        let catalog = self.inner.catalog.ping().await.err().map(|error| error.to_string());
+        let catalog = self
+            .inner
+            .catalog
+            .ping()
+            .await
+            .err()
+            .map(|error| error.to_string());
         vec![
-            PartReadiness { part: "routing-table", essential: true, problem: None },
-            PartReadiness { part: "catalog", essential: false, problem: catalog },
+            PartReadiness {
+                part: "routing-table",
+                essential: true,
+                problem: None,
+            },
+            PartReadiness {
+                part: "catalog",
+                essential: false,
+                problem: catalog,
+            },
         ]
     }
 

@@ -21,7 +21,12 @@ use tenant_management::NewApiKey;
 async fn a_cursor_never_skips_a_change() {
     let world = Arc::new(World::start().await);
     let tenancy = world.instance(world.wishes()).await;
-    let tenant = tenancy.control().create_tenant(&request(&fresh_name()), &operator()).await.unwrap().value;
+    let tenant = tenancy
+        .control()
+        .create_tenant(&request(&fresh_name()), &operator())
+        .await
+        .unwrap()
+        .value;
     let stopped = Arc::new(AtomicBool::new(false));
 
     let readers: Vec<_> = (0..4)
@@ -49,7 +54,7 @@ async fn a_cursor_never_skips_a_change() {
         .collect();
     let writers: Vec<_> = (0..8)
         .map(|writer| {
-            let (tenancy, tenant) = (tenancy.clone(), tenant.id.clone());
+            let (tenancy, tenant) = (tenancy.clone(), tenant.id);
             tokio::spawn(async move {
                 for index in 0..50 {
                     let key = NewApiKey {
@@ -59,7 +64,11 @@ async fn a_cursor_never_skips_a_change() {
                         secret_sha256: [0; 32],
                         expires_at: None,
                     };
-                    tenancy.control().create_api_key(&tenant, &key, &operator()).await.unwrap();
+                    tenancy
+                        .control()
+                        .create_api_key(&tenant, &key, &operator())
+                        .await
+                        .unwrap();
                 }
             })
         })
@@ -70,7 +79,10 @@ async fn a_cursor_never_skips_a_change() {
     stopped.store(true, Ordering::SeqCst);
 
     let mut catalog = PgConnection::connect_with(&world.catalog).await.unwrap();
-    let all: Vec<(i64,)> = sqlx::query_as("select revision from api_keys").fetch_all(&mut catalog).await.unwrap();
+    let all: Vec<(i64,)> = sqlx::query_as("select revision from api_keys")
+        .fetch_all(&mut catalog)
+        .await
+        .unwrap();
     let all: BTreeSet<_> = all.into_iter().map(|row| row.0).collect();
     assert_eq!(all.len(), 400, "each change has a revision of its own");
     for reader in readers {
@@ -86,14 +98,32 @@ async fn another_instance_serves_a_new_tenant_at_its_first_request() {
     wishes.poll_interval = Duration::from_secs(3600);
     let (one, other) = (world.instance(wishes.clone()).await, world.instance(wishes).await);
     let acme = request("acme").id;
-    assert!(other.resolve(&acme).await.is_err(), "and remembers that it is unknown");
+    assert!(
+        other.resolve(&acme).await.is_err(),
+        "and remembers that it is unknown"
+    );
 
-    let created = one.control().create_tenant(&request("acme"), &operator()).await.unwrap();
+    let created = one
+        .control()
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
     assert_eq!(created.propagation.live_instances, 2);
-    assert_eq!(created.propagation.pending, [other.instance()], "nobody has told the other one");
+    assert_eq!(
+        created.propagation.pending,
+        [other.instance()],
+        "nobody has told the other one"
+    );
 
-    let elsewhere = one.control().create_tenant(&request("globex"), &operator()).await.unwrap();
-    let route = other.resolve(&elsewhere.value.id).await.expect("found by a look-up");
+    let elsewhere = one
+        .control()
+        .create_tenant(&request("globex"), &operator())
+        .await
+        .unwrap();
+    let route = other
+        .resolve(&elsewhere.value.id)
+        .await
+        .expect("found by a look-up");
     assert_eq!(route.uuid, elsewhere.value.uuid);
     assert_eq!(other.resolve_uuid(created.value.uuid).await.unwrap().tenant, acme);
 }
@@ -113,6 +143,9 @@ async fn misses_share_a_look_up_and_are_remembered() {
     assert!(tenancy.resolve(&request("nobody").id).await.is_err());
 
     let log = std::fs::read_to_string(world.cluster.primary().log_path()).unwrap();
-    let look_ups = log.lines().filter(|line| line.contains("t.slug = $1 or t.uuid = $2")).count();
+    let look_ups = log
+        .lines()
+        .filter(|line| line.contains("t.slug = $1 or t.uuid = $2"))
+        .count();
     assert_eq!(look_ups, 1, "201 questions for one name");
 }

@@ -14,19 +14,37 @@ async fn a_tenant_is_created_once_and_found_again() {
     let world = World::start().await;
     let tenancy = world.instance(world.wishes()).await;
 
-    let created = tenancy.control().create_tenant(&request("acme"), &operator()).await.unwrap();
+    let created = tenancy
+        .control()
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
     assert!(created.newly);
     assert_eq!(created.value.state, TenantState::Created);
     assert_eq!(created.value.schema_version, 1);
-    assert_eq!((created.propagation.live_instances, created.propagation.applied_instances), (1, 1));
+    assert_eq!(
+        (
+            created.propagation.live_instances,
+            created.propagation.applied_instances
+        ),
+        (1, 1)
+    );
 
-    let again = tenancy.control().create_tenant(&request("acme"), &operator()).await.unwrap();
+    let again = tenancy
+        .control()
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
     assert!(!again.newly);
     assert_eq!(again.value, created.value);
 
     let mut other = request("acme");
     other.display_name = Some("Another".to_owned());
-    let refused = tenancy.control().create_tenant(&other, &operator()).await.unwrap_err();
+    let refused = tenancy
+        .control()
+        .create_tenant(&other, &operator())
+        .await
+        .unwrap_err();
     assert!(matches!(refused, ControlError::OtherRequest));
     assert_eq!(world.tenant_objects().await, (1, 1));
 }
@@ -43,7 +61,12 @@ async fn fifty_identical_requests_at_once_make_one_tenant() {
 
         let creations = (0..50).map(|index| {
             let tenancy = instances[index % 2].clone();
-            tokio::spawn(async move { tenancy.control().create_tenant(&request("acme"), &operator()).await })
+            tokio::spawn(async move {
+                tenancy
+                    .control()
+                    .create_tenant(&request("acme"), &operator())
+                    .await
+            })
         });
         let mut newly = 0;
         let mut uuids = HashSet::new();
@@ -74,17 +97,30 @@ async fn twenty_different_tenants_at_once_all_succeed() {
 
         let creations = (0..20).map(|_| {
             let tenancy = tenancy.clone();
-            tokio::spawn(async move { tenancy.control().create_tenant(&request(&fresh_name()), &operator()).await })
+            tokio::spawn(async move {
+                tenancy
+                    .control()
+                    .create_tenant(&request(&fresh_name()), &operator())
+                    .await
+            })
         });
         for creation in futures::future::join_all(creations).await {
             let created = creation.unwrap().expect("each succeeds");
             assert!(created.newly);
-            let route = tenancy.resolve(&created.value.id).await.expect("it is routed when the answer is there");
+            let route = tenancy
+                .resolve(&created.value.id)
+                .await
+                .expect("it is routed when the answer is there");
             assert_eq!(route.uuid, created.value.uuid);
         }
         stock_is(&world, spares).await;
         assert_eq!(world.tenant_objects().await.0, 20 + i64::from(spares));
-        let report = tenancy.control().orphans(&tenancy_cluster()).await.unwrap().unwrap();
+        let report = tenancy
+            .control()
+            .orphans(&tenancy_cluster())
+            .await
+            .unwrap()
+            .unwrap();
         assert!(report.is_empty(), "{report:?}");
     }
 }
@@ -94,17 +130,32 @@ async fn a_cluster_that_is_down_fails_the_tenant_visibly_and_the_resumer_finishe
     let world = World::start().await;
     let second = Cluster::builder().start().await.unwrap();
     let mut wishes = world.wishes();
-    wishes.clusters.push(world.cluster_settings("second", second.primary().url("postgres")));
+    wishes
+        .clusters
+        .push(world.cluster_settings("second", second.primary().url("postgres")));
     let tenancy = world.instance(wishes).await;
     second.primary().kill().await.unwrap();
 
     let mut wanted = request("acme");
     wanted.cluster = Some(tenant_management::ClusterName::parse("second").unwrap());
-    let refused = tenancy.control().create_tenant(&wanted, &operator()).await.unwrap_err();
-    let ControlError::NotPossibleNow { operation: Some(operation), .. } = refused else { panic!("{refused:?}") };
+    let refused = tenancy
+        .control()
+        .create_tenant(&wanted, &operator())
+        .await
+        .unwrap_err();
+    let ControlError::NotPossibleNow {
+        operation: Some(operation),
+        ..
+    } = refused
+    else {
+        panic!("{refused:?}")
+    };
     let failed = tenancy.control().tenant(&wanted.id).await.unwrap().unwrap();
     assert_eq!(failed.state, TenantState::Failed);
-    assert!(tenancy.resolve(&wanted.id).await.is_err(), "a failed tenant is not routed");
+    assert!(
+        tenancy.resolve(&wanted.id).await.is_err(),
+        "a failed tenant is not routed"
+    );
     let shown = tenancy.control().operation(operation).await.unwrap().unwrap();
     assert!(shown.error.is_some_and(|error| !error.is_empty()));
 
@@ -113,7 +164,11 @@ async fn a_cluster_that_is_down_fails_the_tenant_visibly_and_the_resumer_finishe
         tenancy.control().tenant(&wanted.id).await.unwrap().unwrap().state == TenantState::Created
     })
     .await;
-    let again = tenancy.control().create_tenant(&wanted, &operator()).await.unwrap();
+    let again = tenancy
+        .control()
+        .create_tenant(&wanted, &operator())
+        .await
+        .unwrap();
     assert!(!again.newly);
 }
 
@@ -121,7 +176,11 @@ async fn a_cluster_that_is_down_fails_the_tenant_visibly_and_the_resumer_finishe
 async fn what_an_interrupted_attempt_left_is_taken_as_it_is() {
     let world = World::start().await;
     let tenancy = world.instance(world.wishes()).await;
-    let created = tenancy.control().create_tenant(&request("acme"), &operator()).await.unwrap();
+    let created = tenancy
+        .control()
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
 
     // As after a crash between the last step on the server and its record.
     let mut catalog = world.admin("tenantry_catalog").await;
@@ -133,21 +192,38 @@ async fn what_an_interrupted_attempt_left_is_taken_as_it_is() {
         .await
         .unwrap();
     eventually("the resumer takes over", async || {
-        tenancy.control().tenant(&created.value.id).await.unwrap().unwrap().state == TenantState::Created
+        tenancy
+            .control()
+            .tenant(&created.value.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .state
+            == TenantState::Created
     })
     .await;
 
     assert_eq!(world.tenant_objects().await, (1, 1));
-    assert_eq!(world.count("select max(attempts)::bigint from operations").await, 2);
+    assert_eq!(
+        world.count("select max(attempts)::bigint from operations").await,
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_database_from_an_interrupted_drop_is_made_again() {
     let world = World::start().await;
     let tenancy = world.instance(world.wishes()).await;
-    let created = tenancy.control().create_tenant(&request("acme"), &operator()).await.unwrap();
+    let created = tenancy
+        .control()
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
     let mut admin = world.admin("postgres").await;
-    admin.execute("update pg_database set datconnlimit = -2 where datname like 't\\_%'").await.unwrap();
+    admin
+        .execute("update pg_database set datconnlimit = -2 where datname like 't\\_%'")
+        .await
+        .unwrap();
 
     let mut catalog = world.admin("tenantry_catalog").await;
     catalog
@@ -158,18 +234,38 @@ async fn half_a_database_from_an_interrupted_drop_is_made_again() {
         .await
         .unwrap();
     eventually("the database is whole again", async || {
-        tenancy.control().tenant(&created.value.id).await.unwrap().unwrap().state == TenantState::Created
+        tenancy
+            .control()
+            .tenant(&created.value.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .state
+            == TenantState::Created
     })
     .await;
-    assert_eq!(world.count("select count(*) from pg_database where datconnlimit = -2").await, 0);
+    assert_eq!(
+        world
+            .count("select count(*) from pg_database where datconnlimit = -2")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orphans_are_reported_and_left_alone() {
     let world = World::start().await;
     let tenancy = world.instance(world.wishes()).await;
-    let kept = tenancy.control().create_tenant(&request("acme"), &operator()).await.unwrap();
-    let lost = tenancy.control().create_tenant(&request("globex"), &operator()).await.unwrap();
+    let kept = tenancy
+        .control()
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
+    let lost = tenancy
+        .control()
+        .create_tenant(&request("globex"), &operator())
+        .await
+        .unwrap();
     let stray = tenant_management::TenantUuid::generate();
     let mut admin = world.admin("postgres").await;
     for statement in [
@@ -180,7 +276,12 @@ async fn orphans_are_reported_and_left_alone() {
         admin.execute(sqlx::AssertSqlSafe(statement)).await.unwrap();
     }
 
-    let report = tenancy.control().orphans(&tenancy_cluster()).await.unwrap().unwrap();
+    let report = tenancy
+        .control()
+        .orphans(&tenancy_cluster())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(report.databases, [stray]);
     assert_eq!(report.roles, [stray]);
     assert_eq!(report.missing_databases, [lost.value.uuid]);
@@ -199,22 +300,37 @@ async fn many_instances_that_start_at_once_share_one_migration_and_one_template(
             world.instance(wishes).await
         })
     });
-    let instances: Vec<_> =
-        futures::future::join_all(starts).await.into_iter().map(|start| start.expect("it starts")).collect();
+    let instances: Vec<_> = futures::future::join_all(starts)
+        .await
+        .into_iter()
+        .map(|start| start.expect("it starts"))
+        .collect();
     stock_is(&world, 2).await;
     assert_eq!(world.count("select count(*) from schema_history").await, 1);
-    assert_eq!(world.count("select count(*) from pg_database where datistemplate and not datallowconn").await, 2);
-    let created = instances[3].control().create_tenant(&request("acme"), &operator()).await.unwrap();
+    assert_eq!(
+        world
+            .count("select count(*) from pg_database where datistemplate and not datallowconn")
+            .await,
+        2
+    );
+    let created = instances[3]
+        .control()
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
     assert!(created.newly);
 }
 
 fn tenancy_cluster() -> tenant_management::ClusterName {
-    tenant_management::ClusterName::parse("main").unwrap()
+    tenant_management::ClusterName::parse("main").expect("well-formed")
 }
 
 async fn stock_is(world: &World, spares: u32) {
     eventually("the stock is filled", async || {
-        world.count("select count(*) from spare_databases where state = 'READY'").await == i64::from(spares)
+        world
+            .count("select count(*) from spare_databases where state = 'READY'")
+            .await
+            == i64::from(spares)
     })
     .await;
 }

@@ -131,15 +131,10 @@ impl Node {
     pub(crate) async fn turn_to(&self, primary: &Node) -> Result<(), SandboxError> {
         primary.ensure_slot(&self.slot()).await?;
         self.follow(primary.port());
-        if !self.is_running() || self.is_frozen() {
-            return Ok(());
-        }
         self.reload()?;
-        if self
-            .ask::<bool>("look at replay", "select pg_is_wal_replay_paused()")
-            .await?
-        {
-            // It turns when it is resumed, and not before.
+        let paused = "select pg_is_wal_replay_paused()";
+        if !self.is_running() || self.is_frozen() || self.ask("look at replay", paused).await? {
+            // It turns when it runs, or replays, again; not before.
             return Ok(());
         }
         // Asking for the timeline too: from before the failover the new primary has the same to send.
@@ -186,15 +181,17 @@ impl Node {
             .map_err(|error| self.sql("create a replication slot", error))
     }
 
-    /// Makes this primary forget a replica.
-    pub(crate) async fn drop_slot(&self, slot: &str) -> Result<(), SandboxError> {
+    /// Makes this primary forget all replicas but these: a slot that nobody uses keeps the log for ever.
+    /// Slots that were not made here are left alone.
+    pub(crate) async fn keep_slots_of(&self, replicas: &[Node]) -> Result<(), SandboxError> {
         let mut connection = self.connect().await?;
         let statement = "select pg_drop_replication_slot(slot_name) from pg_replication_slots \
-                         where slot_name = $1";
-        let dropped = sqlx::query(statement).bind(slot).execute(&mut connection).await;
+                         where slot_name ~ '^replica_[0-9]+$' and slot_name <> all ($1)";
+        let kept: Vec<_> = replicas.iter().map(Node::slot).collect();
+        let dropped = sqlx::query(statement).bind(kept).execute(&mut connection).await;
         dropped
             .map(drop)
-            .map_err(|error| self.sql("drop a replication slot", error))
+            .map_err(|error| self.sql("drop replication slots", error))
     }
 
     /// Asks for one value.

@@ -94,6 +94,7 @@ impl Proxy {
             bytes: bytes.clone(),
         };
         let span = tracing::debug_span!("proxy", db.node = node.name(), port = number);
+        // Owned by the proxy, and ended with it; it has nothing to finish.
         let task = AbortOnDropHandle::new(tokio::spawn(task.run(listener).instrument(span)));
         Ok(Self {
             node,

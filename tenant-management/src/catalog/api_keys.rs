@@ -72,7 +72,14 @@ impl Catalog {
         actor: &Actor,
     ) -> Result<ApiKey, CatalogError> {
         let mut transaction = self.begin().await?;
-        audit::record(&mut transaction, actor, "api-key.create", Some(tenant), Some(&key.id)).await?;
+        audit::record(
+            &mut transaction,
+            actor,
+            "api-key.create",
+            Some(tenant),
+            Some(&key.id),
+        )
+        .await?;
         let revision = revision::next(&mut transaction).await?;
         let row = sqlx::query_as!(
             ApiKeyRow,
@@ -140,7 +147,10 @@ impl Catalog {
         )
         .fetch_all(&mut *connection)
         .await?;
-        let keys = rows.into_iter().map(TryInto::try_into).collect::<Result<Vec<_>, _>>()?;
+        let keys = rows
+            .into_iter()
+            .map(TryInto::try_into)
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Page::from_one_more(keys, limit))
     }
 
@@ -164,13 +174,19 @@ impl Catalog {
         )
         .fetch_optional(&mut *transaction)
         .await?;
-        let Some(revoked_before) = revoked_before else { return Ok(None) };
+        let Some(revoked_before) = revoked_before else {
+            return Ok(None);
+        };
         if !revoked_before {
             audit::record(&mut transaction, actor, "api-key.revoke", Some(tenant), Some(id)).await?;
             let revision = revision::next(&mut transaction).await?;
-            sqlx::query!("update api_keys set revoked_at = now(), revision = $2 where id = $1", id, revision.0)
-                .execute(&mut *transaction)
-                .await?;
+            sqlx::query!(
+                "update api_keys set revoked_at = now(), revision = $2 where id = $1",
+                id,
+                revision.0
+            )
+            .execute(&mut *transaction)
+            .await?;
         }
         let row = sqlx::query_as!(
             ApiKeyRow,

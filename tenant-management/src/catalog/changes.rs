@@ -82,7 +82,10 @@ impl Catalog {
             return Ok(None);
         }
         drop(connection);
-        let mut snapshot = self.pool.begin_with("begin isolation level repeatable read read only").await?;
+        let mut snapshot = self
+            .pool
+            .begin_with("begin isolation level repeatable read read only")
+            .await?;
         let up_to = revision::current(&mut snapshot).await?;
         let changes = Changes {
             up_to,

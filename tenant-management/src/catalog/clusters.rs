@@ -86,19 +86,37 @@ impl Catalog {
         if inserted.rows_affected() == 0 {
             return Ok(());
         }
-        sqlx::query!("delete from nodes where cluster = $1", settings.name.as_str()).execute(&mut *transaction).await?;
-        self.add_node(&mut transaction, &settings.name, "primary", "primary", &settings.primary).await?;
+        sqlx::query!("delete from nodes where cluster = $1", settings.name.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        self.add_node(
+            &mut transaction,
+            &settings.name,
+            "primary",
+            "primary",
+            &settings.primary,
+        )
+        .await?;
         for (index, replica) in settings.replicas.iter().enumerate() {
             let name = format!("replica-{}", index + 1);
-            self.add_node(&mut transaction, &settings.name, &name, "replica", replica).await?;
+            self.add_node(&mut transaction, &settings.name, &name, "replica", replica)
+                .await?;
         }
         let revision = revision::next(&mut transaction).await?;
-        sqlx::query!("update clusters set revision = $2 where name = $1", settings.name.as_str(), revision.0)
-            .execute(&mut *transaction)
-            .await?;
-        sqlx::query!("update nodes set revision = $2 where cluster = $1", settings.name.as_str(), revision.0)
-            .execute(&mut *transaction)
-            .await?;
+        sqlx::query!(
+            "update clusters set revision = $2 where name = $1",
+            settings.name.as_str(),
+            revision.0
+        )
+        .execute(&mut *transaction)
+        .await?;
+        sqlx::query!(
+            "update nodes set revision = $2 where cluster = $1",
+            settings.name.as_str(),
+            revision.0
+        )
+        .execute(&mut *transaction)
+        .await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -111,7 +129,10 @@ impl Catalog {
         role: &str,
         url: &SecretString,
     ) -> Result<(), CatalogError> {
-        let sealed = self.keys.seal(&node_owner(cluster.as_str(), name), url.expose_secret().as_bytes());
+        let sealed = self.keys.seal(
+            &node_owner(cluster.as_str(), name),
+            url.expose_secret().as_bytes(),
+        );
         sqlx::query!(
             r#"
             insert into nodes (cluster, name, role, url_sealed, revision)

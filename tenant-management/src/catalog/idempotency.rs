@@ -48,9 +48,12 @@ impl Catalog {
         lease: Duration,
     ) -> Result<Idempotent, CatalogError> {
         let mut transaction = self.begin().await?;
-        sqlx::query!("delete from idempotency_keys where created_at < now() - $1::interval", interval(KEPT_FOR))
-            .execute(&mut *transaction)
-            .await?;
+        sqlx::query!(
+            "delete from idempotency_keys where created_at < now() - $1::interval",
+            interval(KEPT_FOR)
+        )
+        .execute(&mut *transaction)
+        .await?;
         let claimed = sqlx::query!(
             r#"
             insert into idempotency_keys (scope, key, fingerprint, lease_until)
@@ -77,7 +80,11 @@ impl Catalog {
         .await?;
         transaction.commit().await?;
         if claimed.rows_affected() == 1 {
-            let lease = IdempotencyLease { catalog: self.clone(), scope: scope.to_owned(), key: key.to_owned() };
+            let lease = IdempotencyLease {
+                catalog: self.clone(),
+                scope: scope.to_owned(),
+                key: key.to_owned(),
+            };
             return Ok(Idempotent::New(lease));
         }
         if stored.fingerprint != fingerprint {

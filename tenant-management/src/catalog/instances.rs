@@ -65,9 +65,12 @@ impl Catalog {
     /// Removes this instance, and those whose lease ended a day ago.
     pub(crate) async fn remove_instance(&self, id: InstanceId) -> Result<(), CatalogError> {
         let mut connection = self.connection().await?;
-        sqlx::query!("delete from instances where id = $1 or lease_until < now() - interval '1 day'", id.0)
-            .execute(&mut *connection)
-            .await?;
+        sqlx::query!(
+            "delete from instances where id = $1 or lease_until < now() - interval '1 day'",
+            id.0
+        )
+        .execute(&mut *connection)
+        .await?;
         Ok(())
     }
 }

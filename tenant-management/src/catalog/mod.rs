@@ -56,7 +56,11 @@ pub enum CatalogError {
 
 impl From<sqlx::Error> for CatalogError {
     fn from(error: sqlx::Error) -> Self {
-        if is_unreachable(&error) { Self::Unreachable(error) } else { Self::Statement(error) }
+        if is_unreachable(&error) {
+            Self::Unreachable(error)
+        } else {
+            Self::Statement(error)
+        }
     }
 }
 

@@ -83,7 +83,10 @@ impl Catalog {
     }
 
     /// The operation that was begun last for a tenant.
-    pub(crate) async fn latest_operation(&self, tenant: TenantUuid) -> Result<Option<OperationId>, CatalogError> {
+    pub(crate) async fn latest_operation(
+        &self,
+        tenant: TenantUuid,
+    ) -> Result<Option<OperationId>, CatalogError> {
         let mut connection = self.connection().await?;
         let operation = sqlx::query_scalar!(
             r#"
@@ -122,7 +125,11 @@ impl Catalog {
         )
         .execute(&mut *connection)
         .await?;
-        Ok(if updated.rows_affected() == 1 { Ok(()) } else { Err(LostLease) })
+        Ok(if updated.rows_affected() == 1 {
+            Ok(())
+        } else {
+            Err(LostLease)
+        })
     }
 
     /// Takes over an operation whose owner's lease has ended, or one that has failed. `tenant` names one; without it the
@@ -163,15 +170,26 @@ impl Catalog {
         .await?;
         let Some(row) = row else { return Ok(None) };
         if row.state == TenantState::Failed.as_str() {
-            set_state(&mut transaction, row.uuid, TenantState::Failed, TenantState::InProgress).await?;
+            set_state(
+                &mut transaction,
+                row.uuid,
+                TenantState::Failed,
+                TenantState::InProgress,
+            )
+            .await?;
         }
         transaction.commit().await?;
-        let password = self.keys.open_text(&Route::secret_owner(row.uuid), &row.password_sealed.into())?;
+        let password = self
+            .keys
+            .open_text(&Route::secret_owner(row.uuid), &row.password_sealed.into())?;
         Ok(Some(OperationLease {
             operation: row.id,
             generation: row.generation,
             attempts: row.attempts,
-            step: row.step.parse().map_err(|()| CatalogError::NotUnderstood("an operation's step"))?,
+            step: row
+                .step
+                .parse()
+                .map_err(|()| CatalogError::NotUnderstood("an operation's step"))?,
             tenant: tenant_id(&row.slug)?,
             uuid: row.uuid,
             cluster: cluster_name(&row.cluster)?,
@@ -224,10 +242,24 @@ impl Catalog {
     ) -> Result<Result<(), LostLease>, CatalogError> {
         let mut transaction = self.begin().await?;
         let retry_at = Utc::now() + next_attempt;
-        if !end(&mut transaction, lease, OperationState::Failed, Some(error), Some(retry_at)).await? {
+        if !end(
+            &mut transaction,
+            lease,
+            OperationState::Failed,
+            Some(error),
+            Some(retry_at),
+        )
+        .await?
+        {
             return Ok(Err(LostLease));
         }
-        set_state(&mut transaction, lease.uuid, TenantState::InProgress, TenantState::Failed).await?;
+        set_state(
+            &mut transaction,
+            lease.uuid,
+            TenantState::InProgress,
+            TenantState::Failed,
+        )
+        .await?;
         transaction.commit().await?;
         Ok(Ok(()))
     }
@@ -241,7 +273,8 @@ async fn end(
     error: Option<&str>,
     next_attempt_at: Option<DateTime<Utc>>,
 ) -> Result<bool, CatalogError> {
-    let steps_done = (state == OperationState::Succeeded).then_some(i32::try_from(Step::COUNT).unwrap_or(i32::MAX));
+    let steps_done =
+        (state == OperationState::Succeeded).then_some(i32::try_from(Step::COUNT).unwrap_or(i32::MAX));
     let ended = sqlx::query!(
         r#"
         update operations

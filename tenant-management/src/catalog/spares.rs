@@ -98,12 +98,20 @@ impl Catalog {
         .await?;
         if let Some(row) = abandoned {
             transaction.commit().await?;
-            let password = self.keys.open_text(&Route::secret_owner(row.uuid), &row.password_sealed.into())?;
-            return Ok(Some(SpareInMaking { uuid: row.uuid, password, generation: row.generation }));
+            let password = self
+                .keys
+                .open_text(&Route::secret_owner(row.uuid), &row.password_sealed.into())?;
+            return Ok(Some(SpareInMaking {
+                uuid: row.uuid,
+                password,
+                generation: row.generation,
+            }));
         }
         let uuid = TenantUuid::generate();
         let password = generate_password();
-        let sealed = self.keys.seal(&Route::secret_owner(uuid), password.expose_secret().as_bytes());
+        let sealed = self
+            .keys
+            .seal(&Route::secret_owner(uuid), password.expose_secret().as_bytes());
         let begun = sqlx::query_scalar!(
             r#"
             insert into spare_databases (uuid, cluster, state, password_sealed, owner, lease_until)
@@ -121,7 +129,11 @@ impl Catalog {
         .fetch_optional(&mut *transaction)
         .await?;
         transaction.commit().await?;
-        Ok(begun.map(|generation| SpareInMaking { uuid, password, generation }))
+        Ok(begun.map(|generation| SpareInMaking {
+            uuid,
+            password,
+            generation,
+        }))
     }
 
     /// Puts a verified spare into the stock. `false`: another instance has taken over its making, and decides.
@@ -147,7 +159,11 @@ impl Catalog {
     }
 
     /// Gives up the lease of a spare whose making failed, so that somebody can go on without waiting for its end.
-    pub(crate) async fn release_spare(&self, spare: &SpareInMaking, pause: Duration) -> Result<(), CatalogError> {
+    pub(crate) async fn release_spare(
+        &self,
+        spare: &SpareInMaking,
+        pause: Duration,
+    ) -> Result<(), CatalogError> {
         let mut connection = self.connection().await?;
         sqlx::query!(
             r#"

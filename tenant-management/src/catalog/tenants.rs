@@ -111,7 +111,9 @@ pub(super) fn tenant_id(stored: &str) -> Result<TenantId, CatalogError> {
 }
 
 pub(super) fn state(stored: &str) -> Result<TenantState, CatalogError> {
-    stored.parse().map_err(|_| CatalogError::NotUnderstood("a tenant's state"))
+    stored
+        .parse()
+        .map_err(|_| CatalogError::NotUnderstood("a tenant's state"))
 }
 
 pub(super) fn cluster_name(stored: &str) -> Result<ClusterName, CatalogError> {
@@ -151,7 +153,10 @@ impl Catalog {
                 created_at: row.created_at,
                 updated_at: row.updated_at,
             };
-            Ok(KnownTenant { tenant: tenant.try_into()?, request: row.request })
+            Ok(KnownTenant {
+                tenant: tenant.try_into()?,
+                request: row.request,
+            })
         })
         .transpose()
     }
@@ -195,7 +200,10 @@ impl Catalog {
         )
         .fetch_all(&mut *connection)
         .await?;
-        let tenants = rows.into_iter().map(TryInto::try_into).collect::<Result<Vec<_>, _>>()?;
+        let tenants = rows
+            .into_iter()
+            .map(TryInto::try_into)
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Page::from_one_more(tenants, limit))
     }
 
@@ -213,7 +221,9 @@ impl Catalog {
         let Some(spare) = spares::take(&mut transaction, cluster, schema_version).await? else {
             return Ok(Birth::NoSpare);
         };
-        let password = self.keys.open_text(&Route::secret_owner(spare.uuid), &spare.password)?;
+        let password = self
+            .keys
+            .open_text(&Route::secret_owner(spare.uuid), &spare.password)?;
         let newborn = Newborn {
             uuid: spare.uuid,
             state: TenantState::Created,
@@ -239,7 +249,9 @@ impl Catalog {
     ) -> Result<Birth, CatalogError> {
         let uuid = TenantUuid::generate();
         let password = generate_password();
-        let sealed = self.keys.seal(&Route::secret_owner(uuid), password.expose_secret().as_bytes());
+        let sealed = self
+            .keys
+            .seal(&Route::secret_owner(uuid), password.expose_secret().as_bytes());
         let mut transaction = self.begin().await?;
         let newborn = Newborn {
             uuid,
@@ -301,18 +313,30 @@ async fn bear(
     if let Some(taken) = add_domains(transaction, newborn.uuid, &request.domains).await? {
         return Ok(Birth::DomainTaken(taken));
     }
-    let operation = operations::start(transaction, "create-tenant", newborn.uuid, newborn.step, worker).await?;
-    audit::record(transaction, actor, "tenant.create", Some(newborn.uuid), Some(request.id.as_str())).await?;
+    let operation =
+        operations::start(transaction, "create-tenant", newborn.uuid, newborn.step, worker).await?;
+    audit::record(
+        transaction,
+        actor,
+        "tenant.create",
+        Some(newborn.uuid),
+        Some(request.id.as_str()),
+    )
+    .await?;
     let revision = revision::next(transaction).await?;
-    sqlx::query!("update tenants set revision = $2 where uuid = $1", newborn.uuid.0, revision.0)
-        .execute(transaction)
-        .await?;
+    sqlx::query!(
+        "update tenants set revision = $2 where uuid = $1",
+        newborn.uuid.0,
+        revision.0
+    )
+    .execute(transaction)
+    .await?;
     Ok(Birth::Born(OperationLease {
         operation,
         generation: Generation(1),
         attempts: 1,
         step: newborn.step,
-        tenant: request.id.clone(),
+        tenant: request.id,
         uuid: newborn.uuid,
         cluster: cluster.clone(),
         password: newborn.password,

@@ -19,7 +19,9 @@ impl AsyncTransaction for Ledger<'_> {
         let mut count = 0;
         for query in queries {
             // Migrations are part of the program, never input.
-            sqlx::raw_sql(AssertSqlSafe(query)).execute(&mut *transaction).await?;
+            sqlx::raw_sql(AssertSqlSafe(query))
+                .execute(&mut *transaction)
+                .await?;
             count += 1;
         }
         transaction.commit().await?;
@@ -39,10 +41,19 @@ impl AsyncMigrate for Ledger<'_> {}
 fn applied(row: &sqlx::postgres::PgRow) -> sqlx::Result<Migration> {
     let decode = |error: Box<dyn std::error::Error + Send + Sync>| sqlx::Error::Decode(error);
     let applied_on: String = row.try_get(2)?;
-    let applied_on: DateTime<Utc> = applied_on.parse().map_err(|error: chrono::ParseError| decode(error.into()))?;
+    let applied_on: DateTime<Utc> = applied_on
+        .parse()
+        .map_err(|error: chrono::ParseError| decode(error.into()))?;
     let applied_on = time::OffsetDateTime::from_unix_timestamp(applied_on.timestamp())
         .map_err(|error| decode(error.into()))?;
     let checksum: String = row.try_get(3)?;
-    let checksum = checksum.parse().map_err(|error: std::num::ParseIntError| decode(error.into()))?;
-    Ok(Migration::applied(row.try_get(0)?, row.try_get(1)?, applied_on, checksum))
+    let checksum = checksum
+        .parse()
+        .map_err(|error: std::num::ParseIntError| decode(error.into()))?;
+    Ok(Migration::applied(
+        row.try_get(0)?,
+        row.try_get(1)?,
+        applied_on,
+        checksum,
+    ))
 }

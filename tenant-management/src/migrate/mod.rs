@@ -58,7 +58,10 @@ impl TenantMigrations {
 
     /// A number that differs when any migration differs, so that a template made from other migrations is not taken.
     pub fn checksum(&self) -> u32 {
-        let all = self.0.iter().fold(0_u64, |all, migration| all.rotate_left(7) ^ migration.checksum());
+        let all = self
+            .0
+            .iter()
+            .fold(0_u64, |all, migration| all.rotate_left(7) ^ migration.checksum());
         #[expect(clippy::cast_possible_truncation, reason = "folded to 32 bits on purpose")]
         let folded = (all ^ (all >> 32)) as u32;
         folded
@@ -76,13 +79,22 @@ pub(crate) async fn migrate_catalog(connection: &mut PgConnection) -> Result<(),
     run(&migrations, CONTROL_LEDGER, connection).await
 }
 
-async fn run(migrations: &[Migration], table: &str, connection: &mut PgConnection) -> Result<(), MigrateError> {
+async fn run(
+    migrations: &[Migration],
+    table: &str,
+    connection: &mut PgConnection,
+) -> Result<(), MigrateError> {
     lock(connection).await?;
     let mut runner = Runner::new(migrations);
     runner.set_migration_table_name(table);
     let outcome = runner.run_async(&mut ledger::Ledger(connection)).await;
-    sqlx::query("select pg_advisory_unlock($1)").bind(LOCK).execute(&mut *connection).await?;
-    outcome.map(drop).map_err(|error| MigrateError::Migration(Box::new(error)))
+    sqlx::query("select pg_advisory_unlock($1)")
+        .bind(LOCK)
+        .execute(&mut *connection)
+        .await?;
+    outcome
+        .map(drop)
+        .map_err(|error| MigrateError::Migration(Box::new(error)))
 }
 
 /// Takes the lock by trying again and again: a blocking wait inside a statement would hold a snapshot, which
@@ -90,13 +102,17 @@ async fn run(migrations: &[Migration], table: &str, connection: &mut PgConnectio
 async fn lock(connection: &mut PgConnection) -> Result<(), MigrateError> {
     let take = async {
         loop {
-            let taken: bool =
-                sqlx::query_scalar("select pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut *connection).await?;
+            let taken: bool = sqlx::query_scalar("select pg_try_advisory_lock($1)")
+                .bind(LOCK)
+                .fetch_one(&mut *connection)
+                .await?;
             if taken {
                 return Ok(());
             }
             tokio::time::sleep(LOCK_RETRY).await;
         }
     };
-    tokio::time::timeout(LOCK_LIMIT, take).await.unwrap_or(Err(MigrateError::Locked))
+    tokio::time::timeout(LOCK_LIMIT, take)
+        .await
+        .unwrap_or(Err(MigrateError::Locked))
 }

@@ -71,7 +71,10 @@ pub(crate) enum Begun {
 
 impl Provisioner {
     pub(crate) fn worker(instance: InstanceId) -> Worker {
-        Worker { instance, lease: LEASE }
+        Worker {
+            instance,
+            lease: LEASE,
+        }
     }
 
     /// Creates a tenant, or finds that it has been created with the same request. Answers whether this call put it into
@@ -100,9 +103,15 @@ impl Provisioner {
             if !matches!(known.tenant.state, TenantState::InProgress | TenantState::Failed) {
                 return Ok((known.tenant, newly));
             }
-            match self.catalog.claim_operation(Some(known.tenant.uuid), self.worker).await? {
+            match self
+                .catalog
+                .claim_operation(Some(known.tenant.uuid), self.worker)
+                .await?
+            {
                 Some(lease) => newly = self.finish(lease).await?,
-                None if Instant::now() > deadline => return Err(self.still_at_work(known.tenant.uuid).await?),
+                None if Instant::now() > deadline => {
+                    return Err(self.still_at_work(known.tenant.uuid).await?);
+                }
                 None => {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LOOK_AGAIN * 10);
@@ -112,7 +121,11 @@ impl Provisioner {
     }
 
     /// Like [`Self::create`], but what takes time goes on in the background.
-    pub(crate) async fn begin(self: &Arc<Self>, request: &CreateTenant, actor: &Actor) -> Result<Begun, ControlError> {
+    pub(crate) async fn begin(
+        self: &Arc<Self>,
+        request: &CreateTenant,
+        actor: &Actor,
+    ) -> Result<Begun, ControlError> {
         if let Some(lease) = self.bear(request, actor).await? {
             let operation = lease.operation;
             let took_spare = lease.step != steps::Step::FIRST;
@@ -120,17 +133,28 @@ impl Provisioner {
             if !took_spare {
                 return Ok(Begun::Started(operation));
             }
-            let known = self.catalog.tenant(&request.id).await?.ok_or(ControlError::UnknownTenant)?;
+            let known = self
+                .catalog
+                .tenant(&request.id)
+                .await?
+                .ok_or(ControlError::UnknownTenant)?;
             return Ok(Begun::Done(Box::new(known.tenant), true));
         }
-        let known = self.catalog.tenant(&request.id).await?.ok_or(ControlError::UnknownTenant)?;
+        let known = self
+            .catalog
+            .tenant(&request.id)
+            .await?
+            .ok_or(ControlError::UnknownTenant)?;
         if known.request != canonical(request) {
             return Err(ControlError::OtherRequest);
         }
         if !matches!(known.tenant.state, TenantState::InProgress | TenantState::Failed) {
             return Ok(Begun::Done(Box::new(known.tenant), false));
         }
-        let claimed = self.catalog.claim_operation(Some(known.tenant.uuid), self.worker).await?;
+        let claimed = self
+            .catalog
+            .claim_operation(Some(known.tenant.uuid), self.worker)
+            .await?;
         let operation = match claimed {
             Some(lease) => {
                 let operation = lease.operation;
@@ -143,18 +167,26 @@ impl Provisioner {
     }
 
     /// Takes the name. `None`: somebody has it.
-    async fn bear(&self, request: &CreateTenant, actor: &Actor) -> Result<Option<OperationLease>, ControlError> {
+    async fn bear(
+        &self,
+        request: &CreateTenant,
+        actor: &Actor,
+    ) -> Result<Option<OperationLease>, ControlError> {
         let cluster = self.place(request).await?;
         let with_spare = if self.spares_wanted > 0 {
             let version = self.migrations.version();
-            self.catalog.bear_with_spare(request, &cluster.record.name, version, self.worker, actor).await?
+            self.catalog
+                .bear_with_spare(request, &cluster.record.name, version, self.worker, actor)
+                .await?
         } else {
             Birth::NoSpare
         };
         let birth = match with_spare {
             Birth::NoSpare => {
                 metrics::counter!("tenantry_provisioning_total", "path" => "on-the-spot").increment(1);
-                self.catalog.bear(request, &cluster.record.name, self.worker, actor).await?
+                self.catalog
+                    .bear(request, &cluster.record.name, self.worker, actor)
+                    .await?
             }
             birth => {
                 metrics::counter!("tenantry_provisioning_total", "path" => "spare").increment(1);
@@ -213,7 +245,10 @@ impl Provisioner {
     async fn still_at_work(&self, tenant: TenantUuid) -> Result<ControlError, CatalogError> {
         Ok(ControlError::NotPossibleNow {
             operation: self.catalog.latest_operation(tenant).await?,
-            detail: format!("the tenant has been in the making for more than {} seconds", WAIT_FOR_OTHERS.as_secs()),
+            detail: format!(
+                "the tenant has been in the making for more than {} seconds",
+                WAIT_FOR_OTHERS.as_secs()
+            ),
             retry_after: RETRY_AFTER,
         })
     }

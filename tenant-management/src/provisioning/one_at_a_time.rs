@@ -27,7 +27,7 @@ impl OneAtATime {
             } else {
                 turns.retain(|_, turn| turn.strong_count() > 0);
                 let turn = Arc::new(AsyncMutex::new(()));
-                turns.insert(tenant.clone(), Arc::downgrade(&turn));
+                turns.insert(*tenant, Arc::downgrade(&turn));
                 turn
             }
         };

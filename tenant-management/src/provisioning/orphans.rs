@@ -31,19 +31,38 @@ impl Provisioner {
     /// Compares one cluster with the catalog. What is being made at this moment is no orphan: a row exists before its
     /// database does, so the catalog is read before the cluster for what may be missing, and after it for what may be extra.
     pub(crate) async fn orphans(&self, cluster: &ClusterName) -> Result<Option<OrphanReport>, ControlError> {
-        let Some(cluster) = self.clusters.get(cluster) else { return Ok(None) };
+        let Some(cluster) = self.clusters.get(cluster) else {
+            return Ok(None);
+        };
         let before = self.catalog.expected_databases(&cluster.record.name).await?;
-        let inventory = cluster.admin.inventory().await.map_err(|error| ControlError::NotPossibleNow {
-            operation: None,
-            detail: error.to_string(),
-            retry_after: super::RETRY_AFTER,
-        })?;
-        let after: HashSet<_> =
-            self.catalog.expected_databases(&cluster.record.name).await?.into_iter().map(|row| row.uuid).collect();
+        let inventory = cluster
+            .admin
+            .inventory()
+            .await
+            .map_err(|error| ControlError::NotPossibleNow {
+                operation: None,
+                detail: error.to_string(),
+                retry_after: super::RETRY_AFTER,
+            })?;
+        let after: HashSet<_> = self
+            .catalog
+            .expected_databases(&cluster.record.name)
+            .await?
+            .into_iter()
+            .map(|row| row.uuid)
+            .collect();
         let there: HashSet<_> = inventory.databases.iter().copied().collect();
         Ok(Some(OrphanReport {
-            databases: inventory.databases.into_iter().filter(|uuid| !after.contains(uuid)).collect(),
-            roles: inventory.roles.into_iter().filter(|uuid| !after.contains(uuid)).collect(),
+            databases: inventory
+                .databases
+                .into_iter()
+                .filter(|uuid| !after.contains(uuid))
+                .collect(),
+            roles: inventory
+                .roles
+                .into_iter()
+                .filter(|uuid| !after.contains(uuid))
+                .collect(),
             missing_databases: before
                 .into_iter()
                 .filter(|row| row.complete && after.contains(&row.uuid) && !there.contains(&row.uuid))
@@ -71,7 +90,9 @@ impl Provisioner {
                     }
                 }
                 Ok(None) => {}
-                Err(error) => tracing::warn!(db.cluster = %name, %error, "A cluster could not be compared with the catalog."),
+                Err(error) => {
+                    tracing::warn!(db.cluster = %name, %error, "A cluster could not be compared with the catalog.");
+                }
             }
         }
     }

@@ -17,7 +17,9 @@ impl Provisioner {
         if let Some(region) = &request.region {
             suitable.retain(|cluster| cluster.record.region == *region);
             if suitable.is_empty() {
-                return Err(ControlError::NoRoom(format!("there is no such cluster in region {region:?}")));
+                return Err(ControlError::NoRoom(format!(
+                    "there is no such cluster in region {region:?}"
+                )));
             }
         }
         suitable.retain(|cluster| cluster.record.accepts_tenants);

@@ -15,7 +15,9 @@ impl Provisioner {
     pub(crate) async fn resume_due(self: &Arc<Self>) -> Result<usize, CatalogError> {
         let mut outcomes = Vec::new();
         while outcomes.len() < AT_ONCE {
-            let Some(lease) = self.catalog.claim_operation(None, self.worker).await? else { break };
+            let Some(lease) = self.catalog.claim_operation(None, self.worker).await? else {
+                break;
+            };
             tracing::info!(
                 tenant.id = %lease.tenant, operation.id = %lease.operation, operation.attempts = lease.attempts,
                 "Taking over the creation of a tenant."

@@ -58,7 +58,11 @@ pub(crate) enum ServerError {
 fn summary(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(database) => {
-            format!("{} (SQLSTATE {})", database.message(), database.code().unwrap_or_default())
+            format!(
+                "{} (SQLSTATE {})",
+                database.message(),
+                database.code().unwrap_or_default()
+            )
         }
         other => other.to_string(),
     }
@@ -101,18 +105,30 @@ impl ServerAdmin {
             .acquire_timeout(CONNECT_LIMIT)
             .idle_timeout(Duration::from_secs(10))
             .connect_lazy_with(options.clone());
-        Self { options, pool, turns: Semaphore::new(PARALLEL_CREATIONS), queue: Semaphore::new(QUEUE) }
+        Self {
+            options,
+            pool,
+            turns: Semaphore::new(PARALLEL_CREATIONS),
+            queue: Semaphore::new(QUEUE),
+        }
     }
 
     /// Waits for a turn to make a database: first come, first served.
     pub(crate) async fn turn(&self) -> Result<Turn<'_>, ServerError> {
         let place = self.queue.try_acquire().map_err(|_| ServerError::QueueFull)?;
         let turn = self.turns.acquire().await.expect("the semaphore is never closed");
-        Ok(Turn { _place: place, _turn: turn })
+        Ok(Turn {
+            _place: place,
+            _turn: turn,
+        })
     }
 
     pub(super) async fn run(&self, what: &'static str, statement: String) -> Result<(), ServerError> {
-        self.pool.execute(AssertSqlSafe(statement)).await.map(drop).map_err(failed(what))
+        self.pool
+            .execute(AssertSqlSafe(statement))
+            .await
+            .map(drop)
+            .map_err(failed(what))
     }
 
     pub(super) fn pool(&self) -> &PgPool {
@@ -129,7 +145,11 @@ impl ServerAdmin {
             Err(error) if is(&error, &[DUPLICATE_OBJECT, UNIQUE_VIOLATION]) => {
                 let alter = format!("alter role {name} {attributes} password '{verifier}'");
                 self.run("the role could not be altered", alter).await?;
-                self.run("the role could not join its group", format!("grant {GROUP_ROLE} to {name}")).await
+                self.run(
+                    "the role could not join its group",
+                    format!("grant {GROUP_ROLE} to {name}"),
+                )
+                .await
             }
             outcome => outcome,
         }
@@ -140,10 +160,17 @@ impl ServerAdmin {
     pub(crate) async fn create_database(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
         let name = blueprint.uuid.physical_name();
         let create = format!("create database {name} template {}", blueprint.template);
-        match self.run("the database could not be created", create.clone()).await {
+        match self
+            .run("the database could not be created", create.clone())
+            .await
+        {
             Err(error) if is(&error, &[DUPLICATE_DATABASE, UNIQUE_VIOLATION]) => {
                 if self.is_half_dropped(&name).await? {
-                    self.run("half a database could not be dropped", format!("drop database {name}")).await?;
+                    self.run(
+                        "half a database could not be dropped",
+                        format!("drop database {name}"),
+                    )
+                    .await?;
                     return self.run("the database could not be created", create).await;
                 }
                 Ok(())
@@ -154,21 +181,25 @@ impl ServerAdmin {
 
     async fn is_half_dropped(&self, database: &str) -> Result<bool, ServerError> {
         // -2 is PostgreSQL's mark for a database whose DROP was interrupted (commit c66a7d75e, in 15.4 and later).
-        let half: Option<bool> = sqlx::query_scalar("select datconnlimit = -2 from pg_database where datname = $1")
-            .bind(database)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(failed("the database could not be inspected"))?;
+        let half: Option<bool> =
+            sqlx::query_scalar("select datconnlimit = -2 from pg_database where datname = $1")
+                .bind(database)
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(failed("the database could not be inspected"))?;
         Ok(half.unwrap_or(false))
     }
 
     /// Step: nobody but the tenant's role may connect.
     pub(crate) async fn restrict_connections(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
         let name = blueprint.uuid.physical_name();
-        let statement = format!(
-            "revoke all on database {name} from public; grant connect on database {name} to {name}"
-        );
-        let mut connection = self.pool.acquire().await.map_err(failed("the cluster cannot be reached"))?;
+        let statement =
+            format!("revoke all on database {name} from public; grant connect on database {name} to {name}");
+        let mut connection = self
+            .pool
+            .acquire()
+            .await
+            .map_err(failed("the cluster cannot be reached"))?;
         sqlx::raw_sql(AssertSqlSafe(statement))
             .execute(&mut *connection)
             .await
@@ -178,8 +209,11 @@ impl ServerAdmin {
 
     /// Step: the mark of whose database it is.
     pub(crate) async fn mark(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
-        let statement =
-            format!("alter database {} set {MARKER} = '{}'", blueprint.uuid.physical_name(), blueprint.uuid);
+        let statement = format!(
+            "alter database {} set {MARKER} = '{}'",
+            blueprint.uuid.physical_name(),
+            blueprint.uuid
+        );
         self.run("the database could not be marked", statement).await
     }
 
@@ -209,22 +243,35 @@ impl ServerAdmin {
         let closed = connection.close().await;
         let findings = findings.map_err(failed("the new database could not be verified"))?;
         closed.map_err(failed("the verifying connection could not be closed"))?;
-        if findings.is_empty() { Ok(()) } else { Err(ServerError::NotAsItShouldBe(findings.join("; "))) }
+        if findings.is_empty() {
+            Ok(())
+        } else {
+            Err(ServerError::NotAsItShouldBe(findings.join("; ")))
+        }
     }
 
     /// Names of all databases and roles on the cluster that have the form of a tenant's.
     pub(crate) async fn inventory(&self) -> Result<Inventory, ServerError> {
-        let list = |names: Vec<String>| names.iter().filter_map(|name| TenantUuid::from_physical_name(name)).collect();
+        let list = |names: Vec<String>| {
+            names
+                .iter()
+                .filter_map(|name| TenantUuid::from_physical_name(name))
+                .collect()
+        };
         let inspect = "the cluster could not be inspected";
-        let databases = sqlx::query_scalar("select datname::text from pg_database where datname like 't\\_%'")
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed(inspect))?;
+        let databases =
+            sqlx::query_scalar("select datname::text from pg_database where datname like 't\\_%'")
+                .fetch_all(&self.pool)
+                .await
+                .map_err(failed(inspect))?;
         let roles = sqlx::query_scalar("select rolname::text from pg_roles where rolname like 't\\_%'")
             .fetch_all(&self.pool)
             .await
             .map_err(failed(inspect))?;
-        Ok(Inventory { databases: list(databases), roles: list(roles) })
+        Ok(Inventory {
+            databases: list(databases),
+            roles: list(roles),
+        })
     }
 }
 
@@ -235,7 +282,13 @@ pub(crate) struct Inventory {
 }
 
 pub(super) fn is(error: &ServerError, codes: &[&str]) -> bool {
-    let ServerError::Sql { source: sqlx::Error::Database(database), .. } = error else { return false };
+    let ServerError::Sql {
+        source: sqlx::Error::Database(database),
+        ..
+    } = error
+    else {
+        return false;
+    };
     database.code().is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
@@ -266,5 +319,9 @@ async fn findings(connection: &mut PgConnection, uuid: TenantUuid) -> sqlx::Resu
     .bind(uuid.to_string())
     .fetch_all(connection)
     .await?;
-    Ok(checks.into_iter().filter(|(ok, _)| !ok).map(|(_, finding)| finding).collect())
+    Ok(checks
+        .into_iter()
+        .filter(|(ok, _)| !ok)
+        .map(|(_, finding)| finding)
+        .collect())
 }

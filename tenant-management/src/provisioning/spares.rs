@@ -32,14 +32,21 @@ impl Provisioner {
     pub(crate) async fn keep_spares(&self) {
         loop {
             self.fill_stock().await;
-            tokio::time::timeout(LOOK, self.stock_changed.notified()).await.ok();
+            tokio::time::timeout(LOOK, self.stock_changed.notified())
+                .await
+                .ok();
         }
     }
 
     /// Makes what is missing on each cluster. Answers how many spares were made.
     pub(crate) async fn fill_stock(&self) -> u32 {
         let mut made = 0;
-        for cluster in self.clusters.all().into_iter().filter(|cluster| cluster.record.accepts_tenants) {
+        for cluster in self
+            .clusters
+            .all()
+            .into_iter()
+            .filter(|cluster| cluster.record.accepts_tenants)
+        {
             loop {
                 match self.make_spare(&cluster).await {
                     Ok(true) => made += 1,
@@ -61,14 +68,24 @@ impl Provisioner {
         }
         let template = cluster.template(&self.migrations).await?;
         let _turn = cluster.admin.turn().await?;
-        let begun = self.catalog.begin_spare(name, self.spares_wanted, self.worker.instance, LEASE).await?;
+        let begun = self
+            .catalog
+            .begin_spare(name, self.spares_wanted, self.worker.instance, LEASE)
+            .await?;
         let Some(spare) = begun else { return Ok(false) };
-        let blueprint = Blueprint { uuid: spare.uuid, password: &spare.password, template: &template };
+        let blueprint = Blueprint {
+            uuid: spare.uuid,
+            password: &spare.password,
+            template: &template,
+        };
         if let Err(error) = make(cluster, blueprint).await {
             self.release(&spare).await;
             return Err(error.into());
         }
-        let in_stock = self.catalog.finish_spare(&spare, self.migrations.version()).await?;
+        let in_stock = self
+            .catalog
+            .finish_spare(&spare, self.migrations.version())
+            .await?;
         crash_point("make-spare::after-record");
         Ok(in_stock)
     }

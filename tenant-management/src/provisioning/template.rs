@@ -22,7 +22,11 @@ const UNIQUE_VIOLATION: &str = "23505";
 
 /// The name of the template made from these migrations.
 pub(crate) fn template_name(migrations: &TenantMigrations) -> String {
-    format!("tenantry_template_v{}_{:08x}", migrations.version(), migrations.checksum())
+    format!(
+        "tenantry_template_v{}_{:08x}",
+        migrations.version(),
+        migrations.checksum()
+    )
 }
 
 /// Makes a cluster ready for tenants: the group role, closed doors, the template. Run again, it changes nothing.
@@ -34,7 +38,10 @@ pub(crate) async fn prepare_cluster(
     let mut lock = PgConnection::connect_with(&admin.options)
         .await
         .map_err(failed("the cluster cannot be reached"))?;
-    sqlx::query("set statement_timeout = 0").execute(&mut lock).await.map_err(failed("the lock could not be taken"))?;
+    sqlx::query("set statement_timeout = 0")
+        .execute(&mut lock)
+        .await
+        .map_err(failed("the lock could not be taken"))?;
     loop {
         let taken: bool = sqlx::query_scalar("select pg_try_advisory_lock($1)")
             .bind(LOCK)
@@ -61,7 +68,10 @@ async fn prepare(admin: &ServerAdmin, migrations: &TenantMigrations) -> Result<(
     let name = template_name(migrations);
     if !exists(admin, &name).await? {
         make_template(admin, migrations, &name).await?;
-        tracing::info!(template.name = name, "The template for new tenants' databases is ready.");
+        tracing::info!(
+            template.name = name,
+            "The template for new tenants' databases is ready."
+        );
     }
     Ok(())
 }
@@ -84,7 +94,9 @@ async fn close_doors(admin: &ServerAdmin) -> Result<(), ServerError> {
         if ours {
             let quoted = database.replace('"', "\"\"");
             let statement = format!("revoke all on database \"{quoted}\" from public");
-            admin.run("a database could not be closed to tenants", statement).await?;
+            admin
+                .run("a database could not be closed to tenants", statement)
+                .await?;
         } else {
             tracing::warn!(
                 db.name = database,
@@ -104,9 +116,15 @@ async fn exists(admin: &ServerAdmin, name: &str) -> Result<bool, ServerError> {
         .map_err(failed("the template could not be looked for"))
 }
 
-async fn make_template(admin: &ServerAdmin, migrations: &TenantMigrations, name: &str) -> Result<(), ServerError> {
+async fn make_template(
+    admin: &ServerAdmin,
+    migrations: &TenantMigrations,
+    name: &str,
+) -> Result<(), ServerError> {
     let statement = format!("drop database if exists {WORKSHOP} with (force)");
-    admin.run("an earlier attempt could not be removed", statement).await?;
+    admin
+        .run("an earlier attempt could not be removed", statement)
+        .await?;
     let statement = format!("create database {WORKSHOP} template template0 encoding 'UTF8'");
     admin.run("the template could not be created", statement).await?;
     let statement = format!("revoke all on database {WORKSHOP} from public");
@@ -132,10 +150,15 @@ async fn fill(admin: &ServerAdmin, migrations: &TenantMigrations) -> Result<(), 
         alter default privileges in schema public grant usage, select on sequences to {GROUP_ROLE};
         "#
     );
-    let prepared = sqlx::raw_sql(AssertSqlSafe(rights)).execute(&mut connection).await;
+    let prepared = sqlx::raw_sql(AssertSqlSafe(rights))
+        .execute(&mut connection)
+        .await;
     prepared.map_err(failed("the template's rights could not be set"))?;
     migrations.run(&mut connection).await?;
-    connection.close().await.map_err(failed("the template could not be left"))
+    connection
+        .close()
+        .await
+        .map_err(failed("the template could not be left"))
 }
 
 async fn rename_when_left(admin: &ServerAdmin, name: &str) -> Result<(), ServerError> {

@@ -66,7 +66,11 @@ impl Provisioner {
             "Creating a tenant failed and will be tried again."
         );
         metrics::counter!("tenantry_provisioning_failures_total").increment(1);
-        match self.catalog.fail_creation(lease, &detail, pause_after(lease.attempts)).await {
+        match self
+            .catalog
+            .fail_creation(lease, &detail, pause_after(lease.attempts))
+            .await
+        {
             Ok(Ok(())) => Outcome::Failed(detail),
             Ok(Err(LostLease)) => Outcome::TakenOver,
             // The lease will end, and the resumer will find the operation.
@@ -77,8 +81,16 @@ impl Provisioner {
     async fn steps(&self, lease: &OperationLease, current: &AtomicUsize) -> Result<(), WorkError> {
         let cluster = self.cluster_of(lease).ok_or(WorkError::UnknownCluster)?;
         // Whoever takes over begins at the first step: what is there already is left as it is.
-        let first = if lease.attempts == 1 { lease.step } else { Step::FIRST };
-        let _turn = if first == Step::FIRST { Some(cluster.admin.turn().await?) } else { None };
+        let first = if lease.attempts == 1 {
+            lease.step
+        } else {
+            Step::FIRST
+        };
+        let _turn = if first == Step::FIRST {
+            Some(cluster.admin.turn().await?)
+        } else {
+            None
+        };
         for step in Step::ALL.into_iter().skip_while(|step| *step < first) {
             current.store(step as usize, Ordering::Relaxed);
             if step != lease.step {
@@ -97,25 +109,42 @@ impl Provisioner {
         Ok(())
     }
 
-    async fn on_server(&self, cluster: &Cluster, lease: &OperationLease, step: Step) -> Result<(), ServerError> {
+    async fn on_server(
+        &self,
+        cluster: &Cluster,
+        lease: &OperationLease,
+        step: Step,
+    ) -> Result<(), ServerError> {
         let template = cluster.template(&self.migrations).await?;
-        let blueprint = Blueprint { uuid: lease.uuid, password: &lease.password, template: &template };
+        let blueprint = Blueprint {
+            uuid: lease.uuid,
+            password: &lease.password,
+            template: &template,
+        };
         database_step(cluster, blueprint, step).await
     }
 
     async fn record(&self, lease: &OperationLease) -> Result<(), WorkError> {
-        Ok(self.catalog.complete_creation(lease, self.migrations.version()).await??)
+        Ok(self
+            .catalog
+            .complete_creation(lease, self.migrations.version())
+            .await??)
     }
 
     /// Renews the lease until it is lost.
     async fn keep_lease(&self, lease: &OperationLease, current: &AtomicUsize) -> WorkError {
         loop {
             tokio::time::sleep(LEASE / 3).await;
-            let step = Step::ALL.get(current.load(Ordering::Relaxed)).copied().unwrap_or(Step::FIRST);
+            let step = Step::ALL
+                .get(current.load(Ordering::Relaxed))
+                .copied()
+                .unwrap_or(Step::FIRST);
             match self.catalog.progress(lease, step, LEASE).await {
                 Ok(Ok(())) => {}
                 Ok(Err(LostLease)) => return WorkError::Lost,
-                Err(error) => tracing::warn!(%error, operation.id = %lease.operation, "A lease could not be renewed."),
+                Err(error) => {
+                    tracing::warn!(%error, operation.id = %lease.operation, "A lease could not be renewed.");
+                }
             }
         }
     }

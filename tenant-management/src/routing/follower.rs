@@ -37,7 +37,12 @@ pub(crate) struct Follower {
 
 impl Follower {
     pub(crate) fn new(catalog: Catalog, table: Arc<RoutingTable>, clusters: Arc<ClusterDirectory>) -> Self {
-        Self { catalog, table, clusters, one_at_a_time: Mutex::new(()) }
+        Self {
+            catalog,
+            table,
+            clusters,
+            one_at_a_time: Mutex::new(()),
+        }
     }
 
     /// Reads what changed and publishes it, clusters before the tenants that live on them.
@@ -45,7 +50,10 @@ impl Follower {
         let _alone = self.one_at_a_time.lock().await;
         let started = Instant::now();
         let Some(changes) = self.catalog.changes_since(self.table.revision()).await? else {
-            return Ok(Followed { revision: self.table.revision(), rows: 0 });
+            return Ok(Followed {
+                revision: self.table.revision(),
+                rows: 0,
+            });
         };
         if changes.clusters {
             self.clusters.replace(self.catalog.clusters().await?);
@@ -56,7 +64,10 @@ impl Follower {
         self.table.apply(changes.into());
         metrics::counter!("tenantry_routing_rows_total").increment(rows as u64);
         metrics::histogram!("tenantry_routing_refresh_seconds").record(started.elapsed());
-        #[expect(clippy::cast_precision_loss, reason = "gauges are floats, and a table has far fewer than 2^52 rows")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "gauges are floats, and a table has far fewer than 2^52 rows"
+        )]
         {
             metrics::gauge!("tenantry_routing_tenants").set(self.table.len() as f64);
             metrics::gauge!("tenantry_routing_revision").set(revision.0 as f64);
@@ -85,6 +96,9 @@ impl From<Changes> for TableUpdate {
 
 impl From<RouteChange> for RouteUpdate {
     fn from(change: RouteChange) -> Self {
-        Self { route: Arc::new(change.route), domains: change.domains }
+        Self {
+            route: Arc::new(change.route),
+            domains: change.domains,
+        }
     }
 }

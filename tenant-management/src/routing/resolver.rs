@@ -74,7 +74,10 @@ impl Resolver {
         Self {
             table,
             catalog,
-            absent: Cache::builder().max_capacity(ABSENT_NAMES).time_to_live(ABSENT_FOR).build(),
+            absent: Cache::builder()
+                .max_capacity(ABSENT_NAMES)
+                .time_to_live(ABSENT_FOR)
+                .build(),
             parallel: Semaphore::new(PARALLEL_LOOK_UPS),
             rate: RateLimiter::direct(Quota::per_second(LOOK_UPS_PER_SECOND)),
         }
@@ -83,7 +86,8 @@ impl Resolver {
     /// The route of the tenant with this public name.
     pub(crate) async fn by_name(&self, tenant: &TenantId) -> Result<Arc<Route>, ResolveError> {
         let find = || self.table.get(tenant);
-        self.find(find, || Wanted::Route(RouteName::Slug(tenant.clone()))).await
+        self.find(find, || Wanted::Route(RouteName::Slug(*tenant)))
+            .await
     }
 
     /// The route of the tenant with this identity.
@@ -95,7 +99,8 @@ impl Resolver {
     /// The route of the tenant that this host name, in lower case, was registered for.
     pub(crate) async fn by_domain(&self, domain: &str) -> Result<Arc<Route>, ResolveError> {
         let find = || self.table.get_by_domain(domain);
-        self.find(find, || Wanted::Route(RouteName::Domain(domain.to_owned()))).await
+        self.find(find, || Wanted::Route(RouteName::Domain(domain.to_owned())))
+            .await
     }
 
     /// The API key with this id, revoked or not.
@@ -137,7 +142,11 @@ impl Resolver {
 
     /// Asks the catalog. `Ok` means absent and is what the cache remembers.
     async fn look_up(&self, wanted: &Wanted) -> Result<(), Outcome> {
-        let _turn = self.parallel.acquire().await.expect("the semaphore is never closed");
+        let _turn = self
+            .parallel
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
         self.rate.check().map_err(|_| Outcome::TooMany)?;
         metrics::counter!("tenantry_routing_look_ups_total").increment(1);
         let failed = |error: CatalogError| Outcome::Failed(Arc::new(error));

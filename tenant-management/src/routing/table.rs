@@ -4,7 +4,11 @@
 //! changed, and the next one shares all but the changed rows with it, so that a change costs what changed and not what is
 //! there. Refuses to know where rows come from.
 
-use std::sync::Arc;
+use std::{
+    borrow::Borrow,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use imbl::{GenericHashMap, shared_ptr::DefaultSharedPtr};
@@ -32,11 +36,36 @@ pub struct RoutingTable {
 struct Snapshot {
     /// Nothing that changed up to this revision is missing.
     revision: Revision,
-    routes: Map<TenantId, Arc<Route>>,
+    routes: Map<ByName, ()>,
     names: Map<TenantUuid, TenantId>,
     domains: Map<Arc<str>, TenantId>,
     domains_of: Map<TenantUuid, Arc<[Arc<str>]>>,
     api_keys: Map<Arc<str>, Arc<ApiKey>>,
+}
+
+/// A route as an entry that is found by its tenant's name. The name lies in the route itself, so that a look-up touches no
+/// memory that its caller would not read anyway.
+#[derive(Clone, Debug)]
+struct ByName(Arc<Route>);
+
+impl PartialEq for ByName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.tenant == other.0.tenant
+    }
+}
+
+impl Eq for ByName {}
+
+impl Hash for ByName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.tenant.hash(state);
+    }
+}
+
+impl Borrow<TenantId> for ByName {
+    fn borrow(&self) -> &TenantId {
+        &self.0.tenant
+    }
 }
 
 /// One tenant's row in a change: what the catalog says about it now.
@@ -67,19 +96,19 @@ impl RoutingTable {
 
     /// The route of a tenant. `None`: the table does not know the name, and nothing else is offered instead.
     pub fn get(&self, tenant: &TenantId) -> Option<Arc<Route>> {
-        self.current.load().routes.get(tenant).cloned()
+        self.current.load().route(tenant).cloned()
     }
 
     /// The route of the tenant with this identity.
     pub fn get_by_uuid(&self, uuid: TenantUuid) -> Option<Arc<Route>> {
         let snapshot = self.current.load();
-        snapshot.routes.get(snapshot.names.get(&uuid)?).cloned()
+        snapshot.route(snapshot.names.get(&uuid)?).cloned()
     }
 
     /// The route of the tenant that a registered host name (in lower case) means.
     pub fn get_by_domain(&self, domain: &str) -> Option<Arc<Route>> {
         let snapshot = self.current.load();
-        snapshot.routes.get(snapshot.domains.get(domain)?).cloned()
+        snapshot.route(snapshot.domains.get(domain)?).cloned()
     }
 
     /// The API key with this id, revoked or not.
@@ -139,10 +168,25 @@ impl RoutingTable {
 }
 
 impl Snapshot {
+    fn route(&self, tenant: &TenantId) -> Option<&Arc<Route>> {
+        self.routes.get_key_value(tenant).map(|(entry, ())| &entry.0)
+    }
+
+    fn insert_route(&mut self, route: Arc<Route>) {
+        // Replaces the entry of an equal name with the key that it came with, which is what differs; a test says so.
+        self.routes.insert(ByName(route), ());
+    }
+
     fn update_route(&mut self, RouteUpdate { route, domains }: RouteUpdate) {
-        let known = self.names.get(&route.uuid).and_then(|name| self.routes.get(name));
+        let known = self.names.get(&route.uuid).and_then(|name| self.route(name));
         if known.is_some_and(|known| known.revision > route.revision) {
             return;
+        }
+        let only_the_route = known.is_some_and(|known| known.tenant == route.tenant)
+            && domains.is_empty()
+            && !self.domains_of.contains_key(&route.uuid);
+        if only_the_route && route.state.is_routed() {
+            return self.insert_route(route);
         }
         self.remove_route(route.uuid);
         if !route.state.is_routed() {
@@ -151,21 +195,28 @@ impl Snapshot {
         if !domains.is_empty() {
             let domains: Arc<[Arc<str>]> = domains.into_iter().map(Into::into).collect();
             for domain in domains.iter() {
-                self.domains.insert(Arc::clone(domain), route.tenant.clone());
+                self.domains.insert(Arc::clone(domain), route.tenant);
             }
             self.domains_of.insert(route.uuid, domains);
         }
-        self.names.insert(route.uuid, route.tenant.clone());
-        self.routes.insert(route.tenant.clone(), route);
+        self.names.insert(route.uuid, route.tenant);
+        self.insert_route(route);
     }
 
     fn remove_route(&mut self, uuid: TenantUuid) {
-        let Some(name) = self.names.remove(&uuid) else { return };
+        let Some(name) = self.names.remove(&uuid) else {
+            return;
+        };
         // The name may belong to a newer tenant by now.
-        if self.routes.get(&name).is_some_and(|route| route.uuid == uuid) {
+        if self.route(&name).is_some_and(|route| route.uuid == uuid) {
             self.routes.remove(&name);
         }
-        for domain in self.domains_of.remove(&uuid).iter().flat_map(|domains| domains.iter()) {
+        for domain in self
+            .domains_of
+            .remove(&uuid)
+            .iter()
+            .flat_map(|domains| domains.iter())
+        {
             if self.domains.get(domain) == Some(&name) {
                 self.domains.remove(domain);
             }
@@ -173,7 +224,11 @@ impl Snapshot {
     }
 
     fn update_api_key(&mut self, key: ApiKey) {
-        if self.api_keys.get(key.id.as_str()).is_some_and(|known| known.revision > key.revision) {
+        if self
+            .api_keys
+            .get(key.id.as_str())
+            .is_some_and(|known| known.revision > key.revision)
+        {
             return;
         }
         self.api_keys.insert(key.id.as_str().into(), Arc::new(key));
@@ -188,7 +243,13 @@ mod tests {
         state::TenantState,
     };
 
-    fn update(name: &str, uuid: TenantUuid, revision: i64, state: TenantState, domains: &[&str]) -> RouteUpdate {
+    fn update(
+        name: &str,
+        uuid: TenantUuid,
+        revision: i64,
+        state: TenantState,
+        domains: &[&str],
+    ) -> RouteUpdate {
         RouteUpdate {
             route: Arc::new(Route {
                 tenant: TenantId::parse_new(name).unwrap(),
@@ -204,7 +265,10 @@ mod tests {
     }
 
     fn apply(table: &RoutingTable, update: RouteUpdate) {
-        table.apply(TableUpdate { routes: vec![update], ..TableUpdate::default() });
+        table.apply(TableUpdate {
+            routes: vec![update],
+            ..TableUpdate::default()
+        });
     }
 
     fn acme() -> TenantId {
@@ -214,7 +278,16 @@ mod tests {
     #[test]
     fn what_is_not_there_has_no_route() {
         let table = RoutingTable::new();
-        apply(&table, update("globex", TenantUuid::generate(), 1, TenantState::Created, &["globex.example"]));
+        apply(
+            &table,
+            update(
+                "globex",
+                TenantUuid::generate(),
+                1,
+                TenantState::Created,
+                &["globex.example"],
+            ),
+        );
 
         assert_eq!(table.get(&acme()), None);
         assert_eq!(table.get_by_uuid(TenantUuid::generate()), None);
@@ -228,6 +301,17 @@ mod tests {
         apply(&table, update("acme", uuid, 1, TenantState::Created, &[]));
 
         assert_eq!(table.get(&acme()).unwrap().state, TenantState::Suspended);
+    }
+
+    #[test]
+    fn a_newer_row_replaces_an_older_one() {
+        let (table, uuid) = (RoutingTable::new(), TenantUuid::generate());
+        for revision in 1..100 {
+            apply(&table, update("acme", uuid, revision, TenantState::Created, &[]));
+            assert_eq!(table.get(&acme()).unwrap().revision, Revision(revision));
+            assert_eq!(table.get_by_uuid(uuid).unwrap().revision, Revision(revision));
+        }
+        assert_eq!(table.len(), 1);
     }
 
     #[test]
@@ -250,12 +334,28 @@ mod tests {
 
     #[test]
     fn a_removed_tenant_takes_its_domains_along_and_leaves_its_successor_alone() {
-        let (table, old, new) = (RoutingTable::new(), TenantUuid::generate(), TenantUuid::generate());
-        apply(&table, update("acme", old, 1, TenantState::Created, &["acme.example", "old.example"]));
+        let (table, old, new) = (
+            RoutingTable::new(),
+            TenantUuid::generate(),
+            TenantUuid::generate(),
+        );
+        apply(
+            &table,
+            update(
+                "acme",
+                old,
+                1,
+                TenantState::Created,
+                &["acme.example", "old.example"],
+            ),
+        );
         apply(&table, update("acme", old, 2, TenantState::Purged, &[]));
         assert_eq!(table.get_by_domain("old.example"), None);
 
-        apply(&table, update("acme", new, 3, TenantState::Created, &["acme.example"]));
+        apply(
+            &table,
+            update("acme", new, 3, TenantState::Created, &["acme.example"]),
+        );
         apply(&table, update("acme", old, 2, TenantState::Purged, &[]));
         assert_eq!(table.get(&acme()).unwrap().uuid, new);
         assert_eq!(table.get_by_domain("acme.example").unwrap().uuid, new);
@@ -280,8 +380,10 @@ mod tests {
             std::thread::spawn(move || {
                 for _ in 0..100_000 {
                     let snapshot = table.current.load();
-                    let revisions: Vec<_> = snapshot.routes.values().map(|route| route.revision).collect();
-                    assert!(revisions.len() == 8 && revisions.iter().all(|revision| *revision == revisions[0]));
+                    let revisions: Vec<_> = snapshot.routes.keys().map(|entry| entry.0.revision).collect();
+                    assert!(
+                        revisions.len() == 8 && revisions.iter().all(|revision| *revision == revisions[0])
+                    );
                 }
             })
         };

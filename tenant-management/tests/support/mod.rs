@@ -11,8 +11,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sandbox::Cluster;
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tenant_management::{
-    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, Tenancy, TenancySettings, TenantId,
-    TenantMigrations,
+    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, Tenancy, TenancySettings,
+    TenantId, TenantMigrations,
 };
 
 /// A server with an empty catalog.
@@ -38,7 +38,9 @@ impl World {
             .start()
             .await
             .expect("a cluster starts");
-        let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres")).await.unwrap();
+        let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres"))
+            .await
+            .unwrap();
         admin.execute("create database tenantry_catalog").await.unwrap();
         let catalog = cluster.primary().connect_options("tenantry_catalog");
         Self { cluster, catalog }
@@ -83,13 +85,18 @@ impl World {
 
     /// A connection as the administrator.
     pub async fn admin(&self, database: &str) -> PgConnection {
-        PgConnection::connect_with(&self.cluster.primary().connect_options(database)).await.unwrap()
+        PgConnection::connect_with(&self.cluster.primary().connect_options(database))
+            .await
+            .unwrap()
     }
 
     /// A number out of the catalog.
     pub async fn count(&self, query: &'static str) -> i64 {
         let mut connection = PgConnection::connect_with(&self.catalog).await.unwrap();
-        sqlx::query_scalar(query).fetch_one(&mut connection).await.unwrap()
+        sqlx::query_scalar(query)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap()
     }
 
     /// Databases and roles on the cluster that have a tenant's form.
@@ -116,7 +123,10 @@ pub fn request(name: &str) -> CreateTenant {
 }
 
 pub fn operator() -> Actor {
-    Actor { name: "operator:test".to_owned(), request_id: None }
+    Actor {
+        name: "operator:test".to_owned(),
+        request_id: None,
+    }
 }
 
 /// A name that no other call has answered.

@@ -1,7 +1,6 @@
 //! Payments.
 
 use auth::Principal;
-use chrono::{DateTime, Utc};
 use read_your_writes::Consistency;
 use sqlx::PgExecutor;
 use tenant_management::data::{TenantDb, WriteTransaction};
@@ -40,38 +39,31 @@ impl<'t> Payments<'t> {
                 let invoice = invoices::lock(&mut tx, payment.invoice_id)
                     .await?
                     .ok_or(PaymentError::UnknownInvoice)?;
-                let Some(received_at) = insert(&mut tx, payment).await? else {
+                let Some(recorded) = insert(&mut tx, payment).await? else {
                     // Another request recorded it since the read above.
-                    let earlier = select(&mut tx, &payment.reference)
-                        .await?
-                        .ok_or(sqlx::Error::RowNotFound)?;
-                    return Ok(earlier.if_same_as(payment)?);
+                    let earlier = select(&mut tx, &payment.reference).await?;
+                    return Ok(earlier.ok_or(sqlx::Error::RowNotFound)?.if_same_as(payment)?);
                 };
                 invoices::update(&mut tx, &invoice.after_payment(payment.amount_cents)?).await?;
-                audit::note(
-                    &mut tx,
-                    by,
-                    AuditEvent::PaymentReceived,
-                    Some(payment.reference.as_str()),
-                )
-                .await?;
-                Ok(RecordedPayment {
-                    payment: payment.clone(),
-                    received_at,
-                })
+                let reference = payment.reference.as_str();
+                audit::note(&mut tx, by, AuditEvent::PaymentReceived, Some(reference)).await?;
+                Ok(recorded)
             })
             .await
     }
 }
 
 /// Adds the payment, unless its reference is taken. Waits for a transaction that is about to take it.
-async fn insert(tx: &mut WriteTransaction, payment: &Payment) -> sqlx::Result<Option<DateTime<Utc>>> {
-    sqlx::query_scalar!(
+async fn insert(tx: &mut WriteTransaction, payment: &Payment) -> sqlx::Result<Option<RecordedPayment>> {
+    sqlx::query_as!(
+        RecordedPayment,
         r#"
         insert into payments (reference, invoice_id, amount_cents)
         values ($1, $2, $3)
         on conflict (reference) do nothing
-        returning received_at
+        returning
+            invoice_id as "invoice_id: InvoiceId", amount_cents as "amount_cents: Cents",
+            reference as "reference: Line", received_at
         "#,
         payment.reference.as_str(),
         payment.invoice_id as InvoiceId,
@@ -82,24 +74,17 @@ async fn insert(tx: &mut WriteTransaction, payment: &Payment) -> sqlx::Result<Op
 }
 
 async fn select(conn: impl PgExecutor<'_>, reference: &Line) -> sqlx::Result<Option<RecordedPayment>> {
-    let row = sqlx::query!(
+    sqlx::query_as!(
+        RecordedPayment,
         r#"
         select
-            invoice_id as "invoice_id: InvoiceId", amount_cents as "amount_cents: Cents", reference as "reference: Line",
-            received_at
+            invoice_id as "invoice_id: InvoiceId", amount_cents as "amount_cents: Cents",
+            reference as "reference: Line", received_at
         from payments
         where reference = $1
         "#,
         reference.as_str(),
     )
     .fetch_optional(conn)
-    .await?;
-    Ok(row.map(|row| RecordedPayment {
-        payment: Payment {
-            invoice_id: row.invoice_id,
-            amount_cents: row.amount_cents,
-            reference: row.reference,
-        },
-        received_at: row.received_at,
-    }))
+    .await
 }
