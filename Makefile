@@ -7,6 +7,12 @@ SHELL := bash
 # Crash points for the tests that kill the service at each step of provisioning.
 FEATURES := --features app/failpoints
 
+# Tests start many servers whose data nobody keeps: in memory, where there is plenty.
+ROOMY := $(shell df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 6000000 { print "/dev/shm" }')
+ifneq ($(ROOMY),)
+export SANDBOX_TMPDIR ?= $(ROOMY)
+endif
+
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -28,15 +34,16 @@ test-15: ## all tests on the system's PostgreSQL
 	cargo test --workspace $(FEATURES)
 
 test-18: ## the tests that talk to servers, on PostgreSQL 18
-	PG_BIN="$$(scripts/postgresql-18)" cargo test --package sandbox --package tenant-management --package app $(FEATURES) --tests
+	PG_BIN="$$(scripts/postgresql-18)" cargo test --workspace $(FEATURES) --tests
 
 tour: ## runs the files in http/ against a started service
 	@scripts/need cargo postgresql node
-	cargo build --package app $(FEATURES)
+	cargo build --workspace --bins $(FEATURES)
 	scripts/with-service scripts/http-tour
 
 contract: ## compares the service's answers with its OpenAPI document
-	cargo build --package app $(FEATURES)
+	@scripts/need cargo postgresql python
+	cargo build --workspace --bins $(FEATURES)
 	scripts/with-service scripts/contract
 
 bench: ## all measurements, into benchmark/RESULTS.md

@@ -12,7 +12,7 @@ mod welcome;
 
 use std::{
     collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::PathBuf,
 };
 
@@ -108,8 +108,10 @@ pub async fn run(arguments: DevArguments) -> Result<(), Failure> {
 }
 
 async fn start(arguments: DevArguments) -> Result<Running, Failure> {
-    let folder = Folder::take(&arguments.data_dir)?;
+    let folder = Folder::take(&arguments.data_dir).await?;
     folder.retract()?;
+    let listen = listen_address(&arguments);
+    check_free(&listen)?;
     if arguments.reset {
         servers::remove(&folder).await?;
         folder.forget()?;
@@ -130,9 +132,6 @@ async fn start(arguments: DevArguments) -> Result<Running, Failure> {
     servers::provide_catalog(cluster.primary(), &memory.catalog_password.clone().into()).await?;
     drop(progress);
 
-    let listen = arguments
-        .listen
-        .map_or_else(|| LISTEN.to_owned(), |listen| listen.to_string());
     folder.write(CONFIG, &configuration::render(&cluster, &memory, &listen))?;
     let config = Config::load_with(&folder.at(CONFIG), environment(&arguments)).map_err(Failure::usage)?;
     telemetry::init(&config.log);
@@ -148,6 +147,26 @@ async fn start(arguments: DevArguments) -> Result<Running, Failure> {
         folder,
         memory,
     })
+}
+
+/// Where the service is going to listen.
+fn listen_address(arguments: &DevArguments) -> String {
+    let argument = arguments.listen.map(|listen| listen.to_string());
+    argument
+        .or_else(|| std::env::var(LISTEN_VARIABLE).ok())
+        .unwrap_or_else(|| LISTEN.to_owned())
+}
+
+/// Fails if something listens there: better now than when everything else has been started. What is no address at all is
+/// left to the one who reads settings.
+fn check_free(listen: &str) -> Result<(), Failure> {
+    match listen.parse::<SocketAddr>().map(TcpListener::bind) {
+        Ok(Err(error)) => Err(Failure::operation(format_args!(
+            "cannot listen on {listen}: {error}\n  Stop what listens there, or choose another address, for example \
+             --listen 127.0.0.1:0 for any free port."
+        ))),
+        Ok(Ok(_)) | Err(_) => Ok(()),
+    }
 }
 
 /// This process's environment, without what an argument has said otherwise.

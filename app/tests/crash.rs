@@ -17,8 +17,15 @@ use sqlx::{Connection, Executor, PgConnection};
 use tokio::sync::Semaphore;
 
 const OPERATOR_TOKEN: &str = "operator-token-of-this-test-only";
-const STEPS: [&str; 7] =
-    ["create-role", "create-database", "restrict-connections", "mark", "label", "verify", "record"];
+const STEPS: [&str; 7] = [
+    "create-role",
+    "create-database",
+    "restrict-connections",
+    "mark",
+    "label",
+    "verify",
+    "record",
+];
 
 /// Services of all cases that start at once: each start migrates a catalog and prepares a cluster. Waiting for leases to end
 /// takes most of the time, and nothing else.
@@ -36,10 +43,19 @@ struct Service {
 
 impl Service {
     async fn new(cluster: &Cluster, case: &str, spares: u32) -> Self {
-        let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres")).await.unwrap();
+        let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres"))
+            .await
+            .unwrap();
         let catalog = format!("catalog_{}", case.replace([':', '-'], "_"));
-        admin.execute(sqlx::AssertSqlSafe(format!("create database {catalog}"))).await.unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        admin
+            .execute(sqlx::AssertSqlSafe(format!("create database {catalog}")))
+            .await
+            .unwrap();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("tenantry.toml");
         let text = format!(
@@ -76,7 +92,12 @@ impl Service {
     fn start(&mut self, crash_point: Option<&str>) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenantry"));
         let log = File::options().create(true).append(true).open(&self.log).unwrap();
-        command.arg("serve").arg("--config").arg(&self.config).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+            .arg("serve")
+            .arg("--config")
+            .arg(&self.config)
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
         if let Some(point) = crash_point {
             command.env("FAILPOINTS", format!("{point}=return"));
         }
@@ -87,7 +108,13 @@ impl Service {
         let _starting = STARTING.acquire().await.unwrap();
         self.start(crash_point);
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self.client.get(format!("{}/readyz", self.url)).send().await.is_err() {
+        while self
+            .client
+            .get(format!("{}/readyz", self.url))
+            .send()
+            .await
+            .is_err()
+        {
             assert!(Instant::now() < deadline, "the service is not ready");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -95,15 +122,16 @@ impl Service {
 
     /// Waits until the process has ended by itself.
     async fn crashed(&mut self, case: &str) {
-        let mut process = self.process.take().expect("it was started");
         let deadline = Instant::now() + Duration::from_secs(90);
         loop {
+            // It stays in its place until it has ended, so that a test that fails elsewhere ends it.
+            let process = self.process.as_mut().expect("it was started");
             if let Some(status) = process.try_wait().unwrap() {
+                self.process = None;
                 assert!(!status.success(), "{case}: ended by its crash point");
                 return;
             }
             if Instant::now() >= deadline {
-                process.kill().ok();
                 panic!("{case}: the crash point was not reached\n{}", self.log());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -115,8 +143,15 @@ impl Service {
     async fn create(&self) -> Result<(u16, Value), reqwest::Error> {
         let deadline = Instant::now() + Duration::from_secs(90);
         loop {
-            let request = self.client.post(format!("{}/control/v1/tenants", self.url)).bearer_auth(OPERATOR_TOKEN);
-            let response = request.json(&json!({ "id": "acme" })).timeout(Duration::from_secs(60)).send().await?;
+            let request = self
+                .client
+                .post(format!("{}/control/v1/tenants", self.url))
+                .bearer_auth(OPERATOR_TOKEN);
+            let response = request
+                .json(&json!({ "id": "acme" }))
+                .timeout(Duration::from_secs(60))
+                .send()
+                .await?;
             let status = response.status().as_u16();
             if status != 503 || Instant::now() >= deadline {
                 return Ok((status, response.json().await?));
@@ -130,7 +165,10 @@ impl Service {
     }
 
     async fn get(&self, path: &str) -> Value {
-        let request = self.client.get(format!("{}{path}", self.url)).bearer_auth(OPERATOR_TOKEN);
+        let request = self
+            .client
+            .get(format!("{}{path}", self.url))
+            .bearer_auth(OPERATOR_TOKEN);
         request.send().await.unwrap().json().await.unwrap()
     }
 }
@@ -146,9 +184,15 @@ impl Drop for Service {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_survives_a_crash_at_every_step() {
-    let cluster = Cluster::builder().setting("max_connections", "400").start().await.unwrap();
-    let mut cases: Vec<(String, u32)> =
-        STEPS.iter().map(|step| (format!("create-tenant::before-{step}"), 0)).collect();
+    let cluster = Cluster::builder()
+        .setting("max_connections", "400")
+        .start()
+        .await
+        .unwrap();
+    let mut cases: Vec<(String, u32)> = STEPS
+        .iter()
+        .map(|step| (format!("create-tenant::before-{step}"), 0))
+        .collect();
     cases.push(("create-tenant::after-birth".to_owned(), 0));
     cases.push(("create-tenant::after-record".to_owned(), 0));
     let without_spare = cases.len();
@@ -171,15 +215,24 @@ async fn a_creation_survives_a_crash_at_every_step() {
 
             service.start_until_ready(None).await;
             let (status, tenant) = service.create().await.unwrap();
-            assert!([200, 201].contains(&status), "{case}: {status} {tenant}\n{}", service.log());
+            assert!(
+                [200, 201].contains(&status),
+                "{case}: {status} {tenant}\n{}",
+                service.log()
+            );
             assert_eq!(tenant["state"], "CREATED", "{case}");
             tenant["uuid"].as_str().unwrap().replace('-', "")
         }
     }))
     .await;
 
-    let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres")).await.unwrap();
-    let names: Vec<String> = uuids[..without_spare].iter().map(|uuid| format!("t_{uuid}")).collect();
+    let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres"))
+        .await
+        .unwrap();
+    let names: Vec<String> = uuids[..without_spare]
+        .iter()
+        .map(|uuid| format!("t_{uuid}"))
+        .collect();
     let (databases, roles): (Vec<String>, Vec<String>) = sqlx::query_as(
         r"select
             (select array_agg(datname::text) from pg_database where datname = any ($1)),
@@ -189,14 +242,25 @@ async fn a_creation_survives_a_crash_at_every_step() {
     .fetch_one(&mut admin)
     .await
     .unwrap();
-    assert_eq!((databases.len(), roles.len()), (without_spare, without_spare), "one of each for each tenant");
+    assert_eq!(
+        (databases.len(), roles.len()),
+        (without_spare, without_spare),
+        "one of each for each tenant"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spare_survives_a_crash_at_every_step() {
-    let mut cases: Vec<String> = STEPS.iter().map(|step| format!("make-spare::before-{step}")).collect();
+    let mut cases: Vec<String> = STEPS
+        .iter()
+        .map(|step| format!("make-spare::before-{step}"))
+        .collect();
     cases.push("make-spare::after-record".to_owned());
-    let cluster = Cluster::builder().setting("max_connections", "400").start().await.unwrap();
+    let cluster = Cluster::builder()
+        .setting("max_connections", "400")
+        .start()
+        .await
+        .unwrap();
     futures::future::join_all(cases.iter().map(|point| {
         let cluster = &cluster;
         async move {
@@ -216,7 +280,9 @@ async fn a_spare_survives_a_crash_at_every_step() {
     }))
     .await;
 
-    let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres")).await.unwrap();
+    let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres"))
+        .await
+        .unwrap();
     let (databases, roles): (i64, i64) = sqlx::query_as(
         r"select (select count(*) from pg_database where datname like 't\_%'),
                  (select count(*) from pg_roles where rolname like 't\_%')",

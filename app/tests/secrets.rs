@@ -45,10 +45,16 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
         .start()
         .await
         .unwrap();
-    let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres")).await.unwrap();
+    let mut admin = PgConnection::connect_with(&cluster.primary().connect_options("postgres"))
+        .await
+        .unwrap();
     admin.execute("create database tenantry").await.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let config = folder.path().join("tenantry.toml");
     let admin_url = cluster.primary().url("postgres");
     let text = format!(
@@ -88,7 +94,11 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
     let client = reqwest::Client::new();
     let deadline = Instant::now() + Duration::from_secs(60);
     while client.get(format!("{url}/readyz")).send().await.is_err() {
-        assert!(Instant::now() < deadline, "{}", std::fs::read_to_string(&log).unwrap());
+        assert!(
+            Instant::now() < deadline,
+            "{}",
+            std::fs::read_to_string(&log).unwrap()
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 
@@ -96,40 +106,81 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
     let mut keys = Vec::new();
     for tenant in ["acme", "globex", "initech"] {
         let body = json!({ "id": tenant });
-        let created = client.post(format!("{url}/control/v1/tenants")).bearer_auth(OPERATOR_TOKEN).json(&body);
+        let created = client
+            .post(format!("{url}/control/v1/tenants"))
+            .bearer_auth(OPERATOR_TOKEN)
+            .json(&body);
         let created = created.send().await.unwrap();
         assert_eq!(created.status(), 201);
         seen.add("the new tenant", created.text().await.unwrap());
-        let key = client.post(format!("{url}/control/v1/tenants/{tenant}/api-keys")).bearer_auth(OPERATOR_TOKEN);
-        let key = key.json(&json!({ "name": "test", "role": "member" })).send().await.unwrap();
+        let key = client
+            .post(format!("{url}/control/v1/tenants/{tenant}/api-keys"))
+            .bearer_auth(OPERATOR_TOKEN);
+        let key = key
+            .json(&json!({ "name": "test", "role": "member" }))
+            .send()
+            .await
+            .unwrap();
         assert_eq!(key.status(), 201);
         let key: Value = key.json().await.unwrap();
         keys.push(key["secret"].as_str().unwrap().to_owned());
     }
-    let ok = client.get(format!("{url}/v1/whoami")).bearer_auth(&keys[0]).send().await.unwrap();
+    let ok = client
+        .get(format!("{url}/v1/whoami"))
+        .bearer_auth(&keys[0])
+        .send()
+        .await
+        .unwrap();
     assert_eq!(ok.status(), 200);
     seen.add("whoami", ok.text().await.unwrap());
     let invoice = json!({ "customer": "Hooli", "amount_cents": 1200, "currency": "EUR" });
     let requests = [
-        client.post(format!("{url}/v1/invoices")).bearer_auth(&keys[0]).json(&invoice),
-        client.post(format!("{url}/v1/invoices")).bearer_auth(&keys[0]).body(format!("{{\"{}", keys[1])),
-        client.get(format!("{url}/v1/whoami")).bearer_auth(&keys[0][..keys[0].len() - 1]),
-        client.get(format!("{url}/v1/whoami")).bearer_auth(&keys[0]).header("X-Tenant-ID", "globex"),
+        client
+            .post(format!("{url}/v1/invoices"))
+            .bearer_auth(&keys[0])
+            .json(&invoice),
+        client
+            .post(format!("{url}/v1/invoices"))
+            .bearer_auth(&keys[0])
+            .body(format!("{{\"{}", keys[1])),
+        client
+            .get(format!("{url}/v1/whoami"))
+            .bearer_auth(&keys[0][..keys[0].len() - 1]),
+        client
+            .get(format!("{url}/v1/whoami"))
+            .bearer_auth(&keys[0])
+            .header("X-Tenant-ID", "globex"),
         client.get(format!("{url}/v1/whoami?api_key={}", keys[1])),
-        client.get(format!("{url}/v1/invoices?cursor={}", keys[1])).bearer_auth(&keys[0]),
-        client.get(format!("{url}/v1/whoami")).header("Cookie", format!("key={}", keys[1])),
+        client
+            .get(format!("{url}/v1/invoices?cursor={}", keys[1]))
+            .bearer_auth(&keys[0]),
+        client
+            .get(format!("{url}/v1/whoami"))
+            .header("Cookie", format!("key={}", keys[1])),
         client.get(format!("{url}/{}", keys[2])).bearer_auth(&keys[0]),
-        client.get(format!("{url}/control/v1/tenants")).bearer_auth(&keys[0]),
-        client.get(format!("{url}/control/v1/tenants")).bearer_auth(OPERATOR_TOKEN),
-        client.get(format!("{url}/control/v1/tenants/acme/api-keys")).bearer_auth(OPERATOR_TOKEN),
-        client.get(format!("{url}/control/v1/clusters")).bearer_auth(OPERATOR_TOKEN),
+        client
+            .get(format!("{url}/control/v1/tenants"))
+            .bearer_auth(&keys[0]),
+        client
+            .get(format!("{url}/control/v1/tenants"))
+            .bearer_auth(OPERATOR_TOKEN),
+        client
+            .get(format!("{url}/control/v1/tenants/acme/api-keys"))
+            .bearer_auth(OPERATOR_TOKEN),
+        client
+            .get(format!("{url}/control/v1/clusters"))
+            .bearer_auth(OPERATOR_TOKEN),
         client.get(format!("{url}/metrics")),
         client.get(format!("{url}/readyz")),
         client.get(format!("{url}/openapi.json")),
     ];
     for request in requests {
         let response = request.send().await.unwrap();
-        let place = format!("{} {}", response.status(), response.url().path().replace(&keys[2], "…"));
+        let place = format!(
+            "{} {}",
+            response.status(),
+            response.url().path().replace(&keys[2], "…")
+        );
         seen.add(&place, format!("{:?}", response.headers()));
         seen.add(&place, response.text().await.unwrap());
     }
@@ -137,10 +188,21 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
     let passwords = tenant_passwords(&cluster).await;
     assert!(passwords.len() >= 3);
     let server_log = cluster.primary().log_path();
-    admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()").await.unwrap();
+    admin
+        .execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
+        .await
+        .unwrap();
     cluster.primary().stop().await.unwrap();
-    for (path, token) in [("/v1/whoami", keys[2].as_str()), ("/control/v1/tenants", OPERATOR_TOKEN)] {
-        let response = client.get(format!("{url}{path}")).bearer_auth(token).send().await.unwrap();
+    for (path, token) in [
+        ("/v1/whoami", keys[2].as_str()),
+        ("/control/v1/tenants", OPERATOR_TOKEN),
+    ] {
+        let response = client
+            .get(format!("{url}{path}"))
+            .bearer_auth(token)
+            .send()
+            .await
+            .unwrap();
         assert!(response.status().is_server_error());
         seen.add("an answer without servers", response.text().await.unwrap());
     }
@@ -158,18 +220,30 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
     seen.add("the service's log", std::fs::read_to_string(&log).unwrap());
     seen.add("the server's log", std::fs::read_to_string(server_log).unwrap());
 
-    let superuser = admin_url.split(':').nth(2).and_then(|rest| rest.split('@').next()).unwrap().to_owned();
+    let superuser = admin_url
+        .split(':')
+        .nth(2)
+        .and_then(|rest| rest.split('@').next())
+        .unwrap()
+        .to_owned();
     let mut secrets = vec![OPERATOR_TOKEN.to_owned(), MASTER_KEY.to_owned(), superuser];
     secrets.extend(keys.iter().cloned());
     // The part that opens, without the part that names the key.
     secrets.extend(keys.iter().map(|key| key.rsplit('_').nth(1).unwrap().to_owned()));
     secrets.extend(passwords);
-    assert!(secrets.iter().all(|secret| secret.len() >= 16), "long enough not to be found by chance");
+    assert!(
+        secrets.iter().all(|secret| secret.len() >= 16),
+        "long enough not to be found by chance"
+    );
     for (place, text) in &seen.0 {
         assert!(!text.is_empty(), "{place} was captured");
         for (index, secret) in secrets.iter().enumerate() {
             if let Some(at) = text.find(secret.as_str()) {
-                let before = &text[text[..at].char_indices().rev().nth(200).map_or(0, |(index, _)| index)..at];
+                let before = &text[text[..at]
+                    .char_indices()
+                    .rev()
+                    .nth(200)
+                    .map_or(0, |(index, _)| index)..at];
                 panic!("secret {index} stands in {place}, after:\n{before}");
             }
         }
@@ -179,7 +253,9 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
 /// The passwords of all tenants and spares, opened with the master key.
 async fn tenant_passwords(cluster: &Cluster) -> Vec<String> {
     let keys = KeyRing::new(&MASTER_KEY.to_owned().into(), []).unwrap();
-    let mut catalog = PgConnection::connect_with(&cluster.primary().connect_options("tenantry")).await.unwrap();
+    let mut catalog = PgConnection::connect_with(&cluster.primary().connect_options("tenantry"))
+        .await
+        .unwrap();
     let rows: Vec<(TenantUuid, Vec<u8>)> = sqlx::query_as(
         "select uuid, password_sealed from tenants union all select uuid, password_sealed from spare_databases",
     )
@@ -188,7 +264,9 @@ async fn tenant_passwords(cluster: &Cluster) -> Vec<String> {
     .unwrap();
     rows.into_iter()
         .map(|(uuid, sealed)| {
-            let password = keys.open_text(&Route::secret_owner(uuid), &sealed.into()).unwrap();
+            let password = keys
+                .open_text(&Route::secret_owner(uuid), &sealed.into())
+                .unwrap();
             password.expose_secret().to_owned()
         })
         .collect()

@@ -77,7 +77,20 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "/", "0/", "/0", "0", "+1/0", "-1/0", "0/123456789", "0/G", " 0/0", "0/0/0", "０/0"] {
+        for text in [
+            "",
+            "/",
+            "0/",
+            "/0",
+            "0",
+            "+1/0",
+            "-1/0",
+            "0/123456789",
+            "0/G",
+            " 0/0",
+            "0/0/0",
+            "０/0",
+        ] {
             assert_eq!(text.parse::<Lsn>(), Err(ParseLsnError), "{text:?}");
         }
     }

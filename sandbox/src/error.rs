@@ -40,7 +40,7 @@ pub enum SandboxError {
     /// The user that runs the servers cannot get into a folder.
     #[error(
         "user `{user}`, who runs the servers, cannot enter {}. Give every folder on the way the \
-         permission `x` for others, or choose another place (TMPDIR, or the data folder)",
+         permission `x` for others, or choose another place (SANDBOX_TMPDIR, or the data folder)",
         path.display()
     )]
     Unreachable {
@@ -53,7 +53,7 @@ pub enum SandboxError {
     /// A shared folder is there already, but somebody else could write to it.
     #[error(
         "{} belongs to somebody else or can be written by others, so it is not safe to use. \
-         Remove it, or set TMPDIR to a folder of your own",
+         Remove it, or set SANDBOX_TMPDIR to a folder of your own",
         path.display()
     )]
     UnsafeFolder {

@@ -1,8 +1,9 @@
 //! Where clusters live on disk, and who may use a folder.
 //!
 //! A cluster's folder holds one data folder and one log per node. It is either temporary, below
-//! `<temp>/tenantry-sandbox-<uid>/`, or one that the caller named and that is kept. A lock in it says
-//! that somebody uses it; a folder without a holder is abandoned. Refuses to know what is in a data folder.
+//! `tenantry-sandbox-<uid>/` in `SANDBOX_TMPDIR` or the system's temporary folder, or one that the caller
+//! named and that is kept. A lock in it says that somebody uses it; without a holder it is abandoned.
+//! Refuses to know what is in a data folder.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -122,7 +123,7 @@ impl Root {
 /// The folder below which everything temporary is, one per user so that nobody trips over another.
 pub(crate) fn base(account: &Account) -> Result<PathBuf, SandboxError> {
     let uid = geteuid().as_raw();
-    let temp = std::env::temp_dir();
+    let temp = std::env::var_os("SANDBOX_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let temp = temp
         .canonicalize()
         .doing(|| format!("find the temporary folder {}", temp.display()))?;

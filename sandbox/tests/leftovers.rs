@@ -158,7 +158,7 @@ fn cluster_folders(temp: &Path) -> Vec<PathBuf> {
 async fn what_the_guardian_could_not_clear_away_the_next_start_does() {
     let temp = support::open_folder();
     let mut command = Holder::command("wait");
-    command.env("TMPDIR", temp.path());
+    command.env("SANDBOX_TMPDIR", temp.path());
     let mut holder = Holder::start(command);
     let [guardian] = guardians(&holder.folder)[..] else {
         panic!("one guardian")
@@ -172,7 +172,7 @@ async fn what_the_guardian_could_not_clear_away_the_next_start_does() {
     );
 
     let mut command = Holder::command("wait");
-    command.env("TMPDIR", temp.path());
+    command.env("SANDBOX_TMPDIR", temp.path());
     let mut next = Holder::start(command);
     assert!(next.folder.exists());
     holder.leaves_nothing().await;
@@ -185,7 +185,7 @@ async fn processes_that_are_the_first_at_the_same_time_do_not_disturb_each_other
     let temp = support::open_folder();
     let start = || {
         let mut command = Holder::command("wait");
-        command.env("TMPDIR", temp.path());
+        command.env("SANDBOX_TMPDIR", temp.path());
         std::thread::spawn(move || Holder::start(command))
     };
     let starting = [start(), start(), start()];
@@ -202,7 +202,7 @@ async fn killed_at_any_moment_of_the_start() {
     // The first of them are killed while the template is made, the later ones while a cluster is.
     for step in 0..9 {
         let mut command = Holder::command("wait");
-        let mut process = command.env("TMPDIR", temp.path()).spawn().unwrap();
+        let mut process = command.env("SANDBOX_TMPDIR", temp.path()).spawn().unwrap();
         tokio::time::sleep(Duration::from_millis(step * 200)).await;
         process.kill().unwrap();
         process.wait().unwrap();

@@ -95,7 +95,9 @@ impl TenantId {
     /// Parses the name of a tenant that is to be created: the canonical form only.
     pub fn parse_new(text: &str) -> Result<Self, InvalidTenantId> {
         check(text)?;
-        Ok(Self(ArrayString::from(text).expect("the length has been checked")))
+        Ok(Self(
+            ArrayString::from(text).expect("the length has been checked"),
+        ))
     }
 
     /// Parses a name by which a request means an existing tenant: upper case is folded, since hosts and people do not

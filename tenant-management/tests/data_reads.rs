@@ -102,7 +102,7 @@ async fn a_read_that_tries_to_write_is_logged_with_the_place_of_the_call() {
     drop(guard);
     assert!(matches!(read, Err(DataError::ReadOnlyViolation)), "{read:?}");
     let fields = log.0.lock().expect("no test panics with it").join(" ");
-    assert!(fields.contains(&format!("tests/data.rs:{line}:")), "{fields}");
+    assert!(fields.contains(&format!("{}:{line}:", file!())), "{fields}");
     assert!(fields.contains("tenant.id=\"acme\""), "{fields}");
     world.end().await;
 }

@@ -97,6 +97,15 @@ impl ApiClient {
         self.answer(self.request(Method::GET, path)).await
     }
 
+    /// Reads one object, if it is there.
+    pub async fn find(&self, path: &[&str]) -> Result<Option<Value>, Failure> {
+        let response = self.send(self.request(Method::GET, path)).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => self.body(response).await.map(Some),
+        }
+    }
+
     /// Reads a whole list, page by page.
     pub async fn list(&self, path: &[&str], filters: &[(&str, String)]) -> Result<Value, Failure> {
         let mut items = Vec::new();
@@ -170,20 +179,19 @@ impl ApiClient {
     }
 
     async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
-        let response = self.send(request).await?;
-        if !response.status().is_success() {
-            return Err(self.problem(response).await);
+        self.body(self.send(request).await?).await
+    }
+
+    /// The body of a success.
+    async fn body(&self, response: Response) -> Result<Value, Failure> {
+        match response.status() {
+            StatusCode::NO_CONTENT => Ok(Value::Null),
+            status if status.is_success() => response.json().await.map_err(|error| {
+                let (base, cause) = (&self.base, cause(&error));
+                Failure::operation(format_args!("the answer of {base} is no JSON: {cause}"))
+            }),
+            _ => Err(self.problem(response).await),
         }
-        if response.status() == StatusCode::NO_CONTENT {
-            return Ok(Value::Null);
-        }
-        response.json().await.map_err(|error| {
-            Failure::operation(format_args!(
-                "the answer of {} is no JSON: {}",
-                self.base,
-                cause(&error)
-            ))
-        })
     }
 
     /// A refusal in words: what it is, why, and what to do.

@@ -9,6 +9,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use rand::distr::{Alphanumeric, SampleString};
@@ -39,6 +40,8 @@ pub(super) struct Memory {
 
 /// What the service runs with.
 pub(super) const CONFIG: &str = "tenantry.toml";
+/// How long another process gets to leave the folder: it may be stopping its servers.
+const PATIENCE: Duration = Duration::from_secs(10);
 const MEMORY: &str = "memory.json";
 /// Says that everything is ready, and how to reach it.
 pub(super) const READY: &str = "dev.json";
@@ -46,21 +49,24 @@ const LOCK: &str = "lock";
 const SERVERS: &str = "postgres";
 
 impl Folder {
-    /// Takes the folder, made here if need be.
-    pub(super) fn take(path: &Path) -> Result<Self, Failure> {
+    /// Takes the folder, made here if need be. Waits a little for another process that may be about to end.
+    pub(super) async fn take(path: &Path) -> Result<Self, Failure> {
         // Passable, because root hands the servers to another user; the files in it are private one by one.
         let opened = fs::create_dir_all(path)
             .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o711)))
             .and_then(|()| path.canonicalize())
             .and_then(|path| Ok((open_lock(&path)?, path)));
         let (lock, path) = opened.map_err(failed("use the data folder", path))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(Failure::operation(format_args!(
-                "{} is in use by another `tenantry dev`\n  Stop that one first, or choose another folder with --data-dir.",
-                path.display()
-            ))),
-            Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { path, _lock: lock }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(TryLockError::WouldBlock) => return Err(in_use(&path)),
+                Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
+            }
         }
     }
 
@@ -152,6 +158,13 @@ impl Folder {
     }
 }
 
+fn in_use(path: &Path) -> Failure {
+    Failure::operation(format_args!(
+        "{} is in use by another `tenantry dev`\n  Stop that one first, or choose another folder with --data-dir.",
+        path.display()
+    ))
+}
+
 fn open_lock(folder: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -191,11 +204,11 @@ fn random_word() -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn secrets_are_remembered_and_private() {
+    #[tokio::test]
+    async fn secrets_are_remembered_and_private() {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().join("a/b");
-        let folder = Folder::take(&path).unwrap();
+        let folder = Folder::take(&path).await.unwrap();
         let first = folder.recall().unwrap();
         assert_eq!(folder.recall().unwrap().master_key, first.master_key);
         assert_eq!(
@@ -207,20 +220,25 @@ mod tests {
         assert_ne!(folder.recall().unwrap().master_key, first.master_key);
     }
 
-    #[test]
-    fn a_folder_is_for_one_process() {
+    #[tokio::test]
+    async fn a_folder_is_had_when_the_process_before_has_left_it() {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = Folder::take(temporary.path()).unwrap();
-        let refusal = Folder::take(temporary.path()).unwrap_err();
-        assert!(refusal.to_string().contains("--data-dir"), "{refusal}");
+        let folder = Folder::take(temporary.path()).await.unwrap();
+        let second = Folder::take(temporary.path());
+        tokio::pin!(second);
+        assert!(
+            tokio::time::timeout(Duration::from_millis(200), &mut second)
+                .await
+                .is_err()
+        );
         drop(folder);
-        Folder::take(temporary.path()).unwrap();
+        second.await.unwrap();
     }
 
-    #[test]
-    fn a_damaged_memory_is_reported_without_its_content() {
+    #[tokio::test]
+    async fn a_damaged_memory_is_reported_without_its_content() {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = Folder::take(temporary.path()).unwrap();
+        let folder = Folder::take(temporary.path()).await.unwrap();
         folder
             .write(MEMORY, r#"{"master_key": "very secret", "operator_token": 7}"#)
             .unwrap();
@@ -231,10 +249,10 @@ mod tests {
         );
     }
 
-    #[test]
-    fn readiness_is_announced_and_taken_back() {
+    #[tokio::test]
+    async fn readiness_is_announced_and_taken_back() {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = Folder::take(temporary.path()).unwrap();
+        let folder = Folder::take(temporary.path()).await.unwrap();
         folder.retract().unwrap();
         folder.announce(&serde_json::json!({ "api_url": "x" })).unwrap();
         assert!(folder.at(READY).exists());

@@ -13,7 +13,8 @@ const TENANTS: [(&str, &str); 2] = [("acme", "Acme Corporation"), ("globex", "Gl
 /// How often something that is not possible at the moment is tried again.
 const ATTEMPTS: usize = 5;
 
-/// Makes sure that the tenants are there, and answers a working key for each. Keys that still work are kept.
+/// Makes sure that the tenants are there, and answers a working key for each that is in service. Keys that still work are
+/// kept.
 pub(super) async fn seed(
     api: &Url,
     operator: &ApiClient,
@@ -21,8 +22,19 @@ pub(super) async fn seed(
 ) -> Result<BTreeMap<String, String>, Failure> {
     let mut keys = BTreeMap::new();
     for (tenant, display_name) in TENANTS {
-        let body = json!({ "id": tenant, "display_name": display_name });
-        post(operator, &["control", "v1", "tenants"], &body).await?;
+        let found = operator.find(&["control", "v1", "tenants", tenant]).await?;
+        match found.as_ref().and_then(|tenant| tenant["state"].as_str()) {
+            Some("CREATED") => {}
+            None | Some("IN_PROGRESS" | "FAILED") => {
+                let body = json!({ "id": tenant, "display_name": display_name });
+                post(operator, &["control", "v1", "tenants"], &body).await?;
+            }
+            Some(state) => {
+                // Somebody has tried that out, and wants to find it again.
+                eprintln!("The tenant {tenant} is {state} and is left like that.");
+                continue;
+            }
+        }
         let key = match remembered.get(tenant) {
             Some(key) if works(api, key).await? => key.clone(),
             _ => create_key(operator, tenant).await?,

@@ -86,8 +86,7 @@ impl Resolver {
     /// The route of the tenant with this public name.
     pub(crate) async fn by_name(&self, tenant: &TenantId) -> Result<Arc<Route>, ResolveError> {
         let find = || self.table.get(tenant);
-        self.find(find, || Wanted::Route(RouteName::Slug(*tenant)))
-            .await
+        self.find(find, || Wanted::Route(RouteName::Slug(*tenant))).await
     }
 
     /// The route of the tenant with this identity.

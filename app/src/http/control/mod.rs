@@ -7,6 +7,7 @@ mod api_keys;
 mod clusters;
 mod model;
 mod operations;
+mod orphans;
 mod tenants;
 
 use tenant_management::TenantId;
@@ -27,6 +28,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(api_keys::router())
         .merge(operations::router())
         .merge(clusters::router())
+        .merge(orphans::router())
 }
 
 /// The tenant that a path names. What can be no tenant's id names no tenant.

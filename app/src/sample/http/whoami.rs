@@ -40,7 +40,7 @@ pub(super) struct WhoAmI {
 pub(super) async fn whoami(access: TenantAccess<Viewer>) -> Result<Json<WhoAmI>, Problem> {
     let whereabouts = whereabouts(&access.db).await?;
     Ok(Json(WhoAmI {
-        tenant: access.route.tenant.clone(),
+        tenant: access.route.tenant,
         uuid: access.route.uuid,
         database: whereabouts.database,
         database_tenant: whereabouts.database_tenant,

@@ -102,7 +102,7 @@ impl Course {
                     tenants: self
                         .routes
                         .iter()
-                        .map(|route| (route.tenant.clone(), route.uuid))
+                        .map(|route| (route.tenant, route.uuid))
                         .collect(),
                     access,
                 };

@@ -122,7 +122,7 @@ impl RebuiltInPlace {
     fn rebuild(&self, routes: &[Arc<Route>]) {
         self.rows.write().clear();
         for route in routes {
-            self.rows.write().insert(route.tenant.clone(), Arc::clone(route));
+            self.rows.write().insert(route.tenant, Arc::clone(route));
         }
     }
 }

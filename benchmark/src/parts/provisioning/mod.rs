@@ -39,9 +39,9 @@ pub struct Level {
 pub async fn measure(extent: Extent) -> anyhow::Result<Data> {
     let mut levels = Vec::new();
     for (at_once, rounds) in [
-        (1, extent.of(60, 3)),
-        (4, extent.of(15, 2)),
-        (16, extent.of(6, 1)),
+        (1, extent.of(50, 3)),
+        (4, extent.of(12, 2)),
+        (16, extent.of(4, 1)),
     ] {
         levels.push(level(at_once, rounds).await?);
     }

@@ -51,7 +51,7 @@ pub fn measure(extent: Extent) -> Data {
         .iter()
         .cycle()
         .take(HOT)
-        .cloned()
+        .copied()
         .cycle()
         .take(BLOCK)
         .collect();

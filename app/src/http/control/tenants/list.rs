@@ -81,7 +81,7 @@ pub(crate) async fn list(
         .items
         .last()
         .filter(|_| tenants.more)
-        .map(|tenant| tenant.id.clone());
+        .map(|tenant| tenant.id);
     Ok(Json(Listing::new(
         LIST,
         tenants.items.into_iter().map(TenantBody::from).collect(),
