@@ -5,7 +5,6 @@
 
 use std::{
     fs::File,
-    net::TcpListener,
     path::PathBuf,
     process::{Child, Command},
     time::{Duration, Instant},
@@ -61,7 +60,7 @@ impl Service {
         let text = format!(
             r#"
             [http]
-            listen = "127.0.0.1:{port}"
+            listen = "127.0.0.1:0"
             [catalog]
             url = "{}"
             [security]
@@ -80,7 +79,7 @@ impl Service {
         );
         std::fs::write(&config, text).unwrap();
         Self {
-            url: format!("http://127.0.0.1:{port}"),
+            url: String::new(),
             config,
             log: folder.path().join("service.log"),
             process: None,
@@ -91,7 +90,7 @@ impl Service {
 
     fn start(&mut self, crash_point: Option<&str>) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenantry"));
-        let log = File::options().create(true).append(true).open(&self.log).unwrap();
+        let log = File::create(&self.log).unwrap();
         command
             .arg("serve")
             .arg("--config")
@@ -108,16 +107,19 @@ impl Service {
         let _starting = STARTING.acquire().await.unwrap();
         self.start(crash_point);
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self
-            .client
-            .get(format!("{}/readyz", self.url))
-            .send()
-            .await
-            .is_err()
-        {
-            assert!(Instant::now() < deadline, "the service is not ready");
+        // It takes a free port by itself, so that no two cases can meet at one, and says in its log which.
+        let address = loop {
+            if let Some((_, address)) = self.log().rsplit_once("\"http.address\":\"") {
+                break address.split('"').next().unwrap_or_default().to_owned();
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the service is not ready\n{}",
+                self.log()
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        };
+        self.url = format!("http://{address}");
     }
 
     /// Waits until the process has ended by itself.

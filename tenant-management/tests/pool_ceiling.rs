@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 const TENANTS: usize = 200;
 const BUDGET: u32 = 20;
-const CALLERS: usize = 16;
+/// First fewer callers than places, then more, so that each place is always either in use or changing hands.
+const CALLERS: [usize; 2] = [16, 40];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_tenants_fit_into_twenty_connections() {
@@ -24,8 +25,8 @@ async fn two_hundred_tenants_fit_into_twenty_connections() {
     let routes = world.tenants(TENANTS).await;
     let limits = PoolLimits {
         idle_timeout: Duration::from_secs(1),
-        acquire_timeout: LIMIT,
-        connect_timeout: LIMIT,
+        acquire_timeout: LIMIT * 6,
+        connect_timeout: LIMIT * 3,
         ..PoolLimits::default()
     };
     let pool = world.pool(BUDGET, limits);
@@ -45,10 +46,8 @@ async fn two_hundred_tenants_fit_into_twenty_connections() {
 
     // When: callers go round all tenants.
     let next = AtomicUsize::new(0);
-    let start = Instant::now();
-    let caller = async || {
-        let mut calls = 0_usize;
-        while start.elapsed() < Duration::from_secs(8) || next.load(Ordering::Relaxed) < TENANTS {
+    let caller = async |until: Instant, at_least: usize| {
+        while Instant::now() < until || next.load(Ordering::Relaxed) < at_least {
             let route = &routes[next.fetch_add(1, Ordering::Relaxed) % TENANTS];
             let mut connection = pool.acquire(route).await.expect("every tenant gets its turn");
             let tenant: String = sqlx::query_scalar("select current_setting('tenantry.tenant')")
@@ -56,16 +55,16 @@ async fn two_hundred_tenants_fit_into_twenty_connections() {
                 .await
                 .expect("a query is answered");
             assert_eq!(tenant, route.uuid.to_string());
-            calls += 1;
         }
-        calls
     };
-    let calls: usize = futures::future::join_all((0..CALLERS).map(|_| caller()))
-        .await
-        .into_iter()
-        .sum();
+    for (phase, callers) in CALLERS.into_iter().enumerate() {
+        let until = Instant::now() + Duration::from_secs(4);
+        let at_least = (phase + 1) * TENANTS / CALLERS.len();
+        futures::future::join_all((0..callers).map(|_| caller(until, at_least))).await;
+    }
 
     // Then: never more than the budget, and in the end nothing.
+    let calls = next.load(Ordering::Relaxed);
     assert!(calls >= TENANTS);
     stop.cancel();
     let (most, samples, mut observer) = observing.await.expect("the observer does not panic");

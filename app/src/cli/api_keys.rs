@@ -130,12 +130,11 @@ pub(super) async fn run(arguments: ApiKeysArguments) -> Result<(), Failure> {
             output.list(&keys, COLUMNS, &none)
         }
         ApiKeysCommand::Revoke { tenant, key } => {
-            client
-                .delete(&["control", "v1", "tenants", tenant.as_str(), "api-keys", &key])
-                .await?;
+            let path = ["control", "v1", "tenants", tenant.as_str(), "api-keys", &key];
+            let revoked = client.delete(&path).await?;
             match output {
                 Output::Table => print(&format!("Key {key} of tenant {tenant} is revoked.")),
-                Output::Json => print(&json!({ "id": key, "revoked": true }).to_string()),
+                Output::Json => output.one(&revoked, &[]),
             }
         }
     }

@@ -9,8 +9,11 @@ use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions}
 
 use super::{connect::without_logging, connection::Backend};
 
-/// How long one exchange with the server may take, and a new connection to it.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long one exchange with the server may take, and a new connection to it. Longer than what the server itself allows a
+/// statement, so that a busy server answers with an error, and only one that is out of reach does not answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// What the server allows a statement.
+const STATEMENT_TIMEOUT: &str = "2s";
 /// How long a healthy server takes, and more, to end a process whose connection was closed.
 const FAREWELL: Duration = Duration::from_millis(100);
 
@@ -56,11 +59,10 @@ pub(super) struct Administrator {
 impl Administrator {
     /// An administrator who waits for `silence` after a connection that was lost without a word.
     pub(super) fn new(options: PgConnectOptions, silence: Duration) -> Self {
-        let patience = PATIENCE.as_millis().to_string();
         let options = without_logging(options)
             .application_name("tenantry pool")
             .options([
-                ("statement_timeout", patience.as_str()),
+                ("statement_timeout", STATEMENT_TIMEOUT),
                 ("default_transaction_read_only", "on"),
             ]);
         Self {

@@ -6,12 +6,14 @@ pub mod race;
 mod section;
 pub mod tables;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::section::section;
 use self::{
     race::{Access, Course, Tally},
-    tables::Configuration,
+    tables::{Configuration, Replacement},
 };
 use super::Extent;
 
@@ -20,7 +22,8 @@ use super::Extent;
 pub struct Data {
     /// A few thousand requests.
     pub brief: Vec<Race>,
-    /// A million requests for each configuration, half of them each way.
+    /// A million requests for each table that is replaced whole, half of them each way, and a tenth of that for those that
+    /// are known to be broken.
     pub long: Vec<Race>,
 }
 
@@ -42,17 +45,23 @@ pub struct Race {
 /// When a server or a tenant cannot be had.
 pub async fn measure(extent: Extent) -> anyhow::Result<Data> {
     let course = Course::set_up().await?;
+    let (brief, long) = (extent.of(4_000, 1_000), extent.of(500_000, 5_000));
     Ok(Data {
-        brief: all(&course, extent.of(4_000, 1_000)).await,
-        long: all(&course, extent.of(500_000, 5_000)).await,
+        brief: all(&course, |_| brief).await,
+        long: all(&course, |configuration| match configuration.replacement {
+            Replacement::Atomic => long,
+            Replacement::InPlace => long / 10,
+        })
+        .await,
     })
 }
 
-async fn all(course: &Course, requests: u64) -> Vec<Race> {
+async fn all(course: &Course, requests: impl Fn(Configuration) -> u64) -> Vec<Race> {
     let mut races = Vec::new();
     for configuration in Configuration::ALL {
         for access in [Access::Handle, Access::Routed] {
-            let tally = course.race(configuration, access, requests).await;
+            let requests = requests(configuration);
+            let tally = course.race(configuration, access, requests, Duration::ZERO).await;
             eprintln!("{configuration:?} {access:?}: {tally:?}");
             races.push(Race {
                 configuration,

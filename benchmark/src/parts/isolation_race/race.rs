@@ -6,12 +6,12 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
 use tenant_management::{
-    Route, Tenancy, TenantDb, TenantId, TenantUuid,
+    PoolLimits, Route, Tenancy, TenantDb, TenantId, TenantUuid,
     data::{Consistency, DataError, context},
 };
 
@@ -76,7 +76,12 @@ impl Course {
     /// When a server or a tenant cannot be had.
     pub async fn set_up() -> anyhow::Result<Self> {
         let world = World::start(false).await?;
-        let tenancy = world.instance(&Wishes::new("race")).await?;
+        let tenancy = world
+            .instance(&Wishes {
+                pools: patient(),
+                ..Wishes::new("race")
+            })
+            .await?;
         let mut routes = Vec::new();
         for _ in 0..TENANTS {
             routes.push(tenancy.resolve(&create_tenant(&tenancy).await?.id).await?);
@@ -88,11 +93,17 @@ impl Course {
         })
     }
 
-    /// Runs so many requests.
-    pub async fn race(&self, configuration: Configuration, access: Access, requests: u64) -> Tally {
+    /// Runs so many requests, while the writer rests for `rest` between two replacements.
+    pub async fn race(
+        &self,
+        configuration: Configuration,
+        access: Access,
+        requests: u64,
+        rest: Duration,
+    ) -> Tally {
         let started = Instant::now();
         let table = Arc::new(Table::new(configuration, &self.routes));
-        let writer = Writer::start(Arc::clone(&table), self.routes.clone());
+        let writer = Writer::start(Arc::clone(&table), self.routes.clone(), rest);
         let left = Arc::new(AtomicU64::new(requests));
         let readers: Vec<_> = (0..READERS)
             .map(|first| {
@@ -116,6 +127,15 @@ impl Course {
         tally.replacements = writer.stop();
         tally.seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         tally
+    }
+}
+
+/// Limits that a busy machine does not reach: the race is about which answer comes, not about when.
+fn patient() -> PoolLimits {
+    PoolLimits {
+        acquire_timeout: Duration::from_secs(60),
+        connect_timeout: Duration::from_secs(30),
+        ..PoolLimits::default()
     }
 }
 
@@ -201,14 +221,14 @@ impl Tally {
     }
 }
 
-/// A thread that replaces the table as fast as it can.
+/// A thread that replaces the table again and again.
 struct Writer {
     ended: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<u64>,
 }
 
 impl Writer {
-    fn start(table: Arc<Table>, routes: Vec<Arc<Route>>) -> Self {
+    fn start(table: Arc<Table>, routes: Vec<Arc<Route>>, rest: Duration) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let end = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
@@ -219,6 +239,9 @@ impl Writer {
                 }
                 table.replace_all(&at_revision(&routes, revision));
                 replacements += 1;
+                if !rest.is_zero() {
+                    std::thread::sleep(rest);
+                }
             }
             replacements
         });
