@@ -50,11 +50,6 @@ impl Service {
             .execute(sqlx::AssertSqlSafe(format!("create database {catalog}")))
             .await
             .unwrap();
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("tenantry.toml");
         let text = format!(
