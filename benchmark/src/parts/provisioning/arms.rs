@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
 use tenant_management::Tenancy;
 
@@ -22,8 +22,6 @@ pub(super) struct Arms {
     /// To the catalog of the instance with spares.
     stock: PgConnection,
     template: String,
-    /// Databases that nobody needs any more, and whether a role of the same name goes with them.
-    made: Vec<(String, bool)>,
     next: u32,
 }
 
@@ -54,7 +52,6 @@ impl Arms {
             admins,
             stock,
             template: String::new(),
-            made: vec![],
             next: 0,
         };
         arms.stock_is_full().await?;
@@ -83,15 +80,13 @@ impl Arms {
             let tenancy = tenancy.clone();
             tokio::spawn(async move {
                 let started = Instant::now();
-                let tenant = create_tenant(&tenancy).await?;
-                anyhow::Ok((milliseconds(started), tenant.uuid.physical_name()))
+                create_tenant(&tenancy).await?;
+                anyhow::Ok(milliseconds(started))
             })
         });
         let mut times = Vec::new();
         for creation in futures::future::join_all(creations).await {
-            let (time, database) = creation??;
-            times.push(time);
-            self.made.push((database, true));
+            times.push(creation??);
         }
         Ok(sorted(times))
     }
@@ -100,22 +95,20 @@ impl Arms {
     pub(super) async fn bare(&mut self) -> anyhow::Result<Vec<f64>> {
         let copies = self.admins.drain(..).map(|mut admin| {
             self.next += 1;
-            let database = format!("bare_{}", self.next);
-            let statement = format!("create database {database} template {}", self.template);
+            let statement = format!("create database bare_{} template {}", self.next, self.template);
             tokio::spawn(async move {
                 let started = Instant::now();
                 let outcome = admin.execute(AssertSqlSafe(statement)).await;
-                (milliseconds(started), outcome, admin, database)
+                (milliseconds(started), outcome, admin)
             })
         });
         let mut times = Vec::new();
         let copies: Vec<_> = copies.collect();
         for copy in futures::future::join_all(copies).await {
-            let (time, outcome, admin, database) = copy?;
+            let (time, outcome, admin) = copy?;
             outcome?;
             times.push(time);
             self.admins.push(admin);
-            self.made.push((database, false));
         }
         Ok(sorted(times))
     }
@@ -146,24 +139,6 @@ impl Arms {
             );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    }
-
-    /// Drops what was made, so that the server stays as it was.
-    pub(super) async fn tidy_up(&mut self) -> anyhow::Result<()> {
-        self.stock_is_full().await?;
-        let admin = self
-            .admins
-            .first_mut()
-            .context("there is an administrator for each creation")?;
-        for (name, has_role) in self.made.drain(..) {
-            admin
-                .execute(AssertSqlSafe(format!("drop database {name} with (force)")))
-                .await?;
-            if has_role {
-                admin.execute(AssertSqlSafe(format!("drop role {name}"))).await?;
-            }
-        }
-        Ok(())
     }
 
     pub(super) async fn shut_down(self) {

@@ -21,7 +21,7 @@ pub fn section(data: &Data) -> Section {
                  database, grants and mark on the spot, and verifies them. *Bare*: `create database … template …` of the \
                  same template on an open connection, and nothing else. *Commit*: a transaction that inserts one row, for \
                  comparison. The arms take turns within each round, forward and backward; the stock is filled again before \
-                 the next arm, and what was made is dropped after each round. Ratios are of pairs from the same round (several at \
+                 the next arm, and nothing is dropped as long as a level lasts. Ratios are of pairs from the same round (several at \
                  once: the quickest with the quickest, and so on). The service makes two databases at the same time on a server; \
                  the bare arm sends all at once."
             .to_owned(),
