@@ -8,6 +8,30 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(u64);
 
+/// Bytes of a page's header.
+const SHORT_HEADER: u64 = 24;
+/// Bytes of the header of a segment's first page.
+const LONG_HEADER: u64 = 40;
+
+/// How a cluster's write-ahead log is divided. Fixed when the cluster was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogGeometry {
+    /// Bytes of a page (`wal_block_size`).
+    pub page_bytes: u64,
+    /// Bytes of a segment file (`wal_segment_size`).
+    pub segment_bytes: u64,
+}
+
+impl Default for LogGeometry {
+    /// What PostgreSQL is built and clusters are made with unless somebody says otherwise.
+    fn default() -> Self {
+        Self {
+            page_bytes: 8 << 10,
+            segment_bytes: 16 << 20,
+        }
+    }
+}
+
 /// The text is not an LSN: two hexadecimal numbers of at most 8 digits with a `/` between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an LSN is two hexadecimal numbers of at most 8 digits with a `/` between, such as 16/B374D848")]
@@ -22,6 +46,23 @@ impl Lsn {
     /// Bytes from the start of the log.
     pub const fn as_bytes(self) -> u64 {
         self.0
+    }
+
+    /// The place that a standby can report for this one.
+    ///
+    /// On a primary that is idle just after a page or segment was filled, the insert position stands behind the header of
+    /// the next page (offset 24, or 40 in a segment's first page: `SizeOfXLogShortPHD` and `SizeOfXLogLongPHD` in
+    /// PostgreSQL's `xlog_internal.h`). A standby reports the end of the last record that it has replayed, which is the
+    /// start of that page. Nothing but the header lies between the two.
+    pub const fn without_page_header(self, log: LogGeometry) -> Self {
+        let in_segment = self.0 % log.segment_bytes;
+        let in_page = self.0 % log.page_bytes;
+        let first_page = in_segment < log.page_bytes;
+        if (first_page && in_page == LONG_HEADER) || (!first_page && in_page == SHORT_HEADER) {
+            Self(self.0 - in_page)
+        } else {
+            self
+        }
     }
 
     /// Bytes of log between `earlier` and this place; zero when `earlier` is not earlier.
@@ -73,6 +114,30 @@ mod tests {
         assert!(earlier < later);
         assert_eq!(later.bytes_since(earlier), 1);
         assert_eq!(earlier.bytes_since(later), 0);
+    }
+
+    #[test]
+    fn a_place_behind_a_page_header_is_the_start_of_the_page() {
+        let log = LogGeometry::default();
+        for (place, reported) in [
+            ("0/3000028", "0/3000000"),
+            ("0/3002018", "0/3002000"),
+            // Not behind a header of that kind of page.
+            ("0/3000018", "0/3000018"),
+            ("0/3002028", "0/3002028"),
+            ("0/3002030", "0/3002030"),
+            ("0/3000000", "0/3000000"),
+        ] {
+            let place: Lsn = place.parse().unwrap();
+            assert_eq!(place.without_page_header(log).to_string(), reported);
+        }
+        let small = LogGeometry {
+            segment_bytes: 1 << 20,
+            ..log
+        };
+        let place: Lsn = "0/3100028".parse().unwrap();
+        assert_eq!(place.without_page_header(small).to_string(), "0/3100000");
+        assert_eq!(place.without_page_header(log), place);
     }
 
     #[test]
