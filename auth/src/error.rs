@@ -34,6 +34,9 @@ pub enum AuthError {
     /// The credential or the tenant is not known here and the catalog cannot be asked.
     #[error("the credential cannot be checked at the moment; try again later")]
     Unavailable,
+    /// The service has no layer that carries positions, without which a caller could not see what they have written.
+    #[error("the service is not put together as it should be")]
+    NoSession,
 }
 
 /// What is wrong with a credential.

@@ -11,7 +11,7 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use http::request::Parts;
-use tenant_management::{ApiKey, ResolveError, Role, Route, TenantDb, TenantState};
+use tenant_management::{ApiKey, ResolveError, Role, Route, Session, TenantDb, TenantState};
 
 use crate::{
     api_key::PresentedKey,
@@ -76,7 +76,9 @@ async fn authorise<R>(auth: &AuthState, parts: &Parts, needed: Role) -> Result<T
     if held < needed {
         return Err(AuthError::Forbidden { needed, held });
     }
-    let db = auth.tenancy.db(Arc::clone(&route)).map_err(|error| {
+    let session = parts.extensions.get::<Session>().cloned();
+    let session = session.ok_or(AuthError::NoSession)?;
+    let db = auth.tenancy.db(Arc::clone(&route), session).map_err(|error| {
         tracing::warn!(tenant.id = %route.tenant, %error, "A tenant's cluster is not known to this instance.");
         AuthError::Unavailable
     })?;

@@ -12,8 +12,8 @@ use anyhow::{Context, ensure};
 use sandbox::Cluster;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tenant_management::{
-    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, Tenancy, TenancySettings, Tenant,
-    TenantId, TenantMigrations,
+    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, ReadSettings, Tenancy,
+    TenancySettings, Tenant, TenantId, TenantMigrations,
 };
 
 mod tenant_migrations {
@@ -108,6 +108,7 @@ impl World {
             overwrite_clusters: true,
             migrations: TenantMigrations::new(migrations),
             pools: wishes.pools.clone(),
+            reads: ReadSettings::default(),
             spares: wishes.spares,
             wait_for_instances: Duration::from_secs(2),
             poll_interval: Duration::from_secs(5),

@@ -22,7 +22,7 @@ use http::{
 use tower::{Layer, Service};
 
 use crate::{
-    Positions, Session, Summary,
+    Positions, ServedBy, Session, Summary,
     metrics::position as count,
     recollection::{CallerId, Recollection},
     token::{SessionId, TokenKeys},
@@ -264,7 +264,7 @@ impl Carrier {
             );
         }
         if !served.is_empty() {
-            let names: Vec<_> = served.iter().map(|by| by.as_str()).collect();
+            let names: Vec<_> = served.iter().map(ServedBy::as_str).collect();
             if let Ok(names) = HeaderValue::try_from(names.join(", ")) {
                 headers.insert(&self.settings.served_by, names);
             }

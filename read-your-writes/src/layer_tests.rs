@@ -74,7 +74,7 @@ async fn known(layer: &PositionLayer, client: &Client) -> Option<Position> {
 async fn a_write_is_known_to_the_next_request_by_cookie_and_by_header() {
     let written = at(10);
     let headers = send(&layer(), &Client::default(), |session| {
-        session.wrote(&main_cluster(), written)
+        session.wrote(&main_cluster(), written);
     })
     .await;
     // Another instance with the same keys.
@@ -187,7 +187,7 @@ async fn what_cannot_be_read_is_ignored() {
     let layer = layer();
     let foreign = PositionLayer::new(PositionSettings::new(TokenKeys::new([8; 32], [])));
     let headers = send(&foreign, &Client::default(), |session| {
-        session.wrote(&main_cluster(), at(10))
+        session.wrote(&main_cluster(), at(10));
     })
     .await;
     let foreign = headers["tenantry-position"].to_str().unwrap().to_owned();
@@ -207,7 +207,7 @@ async fn positions_end_with_their_life_and_do_not_come_from_the_far_future() {
     for written_at in [now - 601_000, now + 700_000, u64::MAX] {
         let position = Position { written_at, ..at(10) };
         let headers = send(&layer, &Client::default(), |session| {
-            session.wrote(&main, position)
+            session.wrote(&main, position);
         })
         .await;
         let client = Client {

@@ -95,7 +95,7 @@ impl Recollection {
     /// Notes what a session is answered with, and adds what was answered to it before and has not been `withdrawn`.
     pub(crate) fn answer(&self, session: SessionId, positions: &mut Positions, withdrawn: &Positions) {
         let merged = self.answered.entry(session).and_upsert_with(|known| {
-            let mut merged = known.map_or_else(Positions::default, |known| known.into_value());
+            let mut merged = known.map_or_else(Positions::default, moka::Entry::into_value);
             merged.withdraw(withdrawn);
             merged.merge(positions);
             merged

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use read_your_writes::NodeStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -220,12 +221,12 @@ pub struct ClusterOverview {
 pub struct NodeOverview {
     /// Its name within the cluster: `primary`, `replica-1`, …
     pub name: String,
-    /// `primary` or `replica`.
-    pub role: String,
     /// Host and port.
     pub address: String,
     /// Connections that this instance has open to it.
     pub connections: u32,
+    /// How it is seen from this instance at the moment.
+    pub status: NodeStatus,
 }
 
 impl<T> Page<T> {

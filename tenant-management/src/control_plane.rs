@@ -192,13 +192,14 @@ impl ControlPlane {
 
     async fn overview(&self, cluster: &Cluster) -> Result<ClusterOverview, CatalogError> {
         let occupancy = self.catalog.occupancy(&cluster.record.name).await?;
-        let open = cluster.primary.stats().open;
-        let nodes = cluster.record.nodes.iter().map(|node| NodeOverview {
-            name: node.name.clone(),
-            role: if node.is_primary { "primary" } else { "replica" }.to_owned(),
-            address: format!("{}:{}", node.options.get_host(), node.options.get_port()),
-            connections: if node.is_primary { open } else { 0 },
-        });
+        let nodes = cluster
+            .overview()
+            .map(|(status, address, connections)| NodeOverview {
+                name: status.name.to_string(),
+                address,
+                connections,
+                status,
+            });
         Ok(ClusterOverview {
             name: cluster.record.name.clone(),
             region: cluster.record.region.clone(),

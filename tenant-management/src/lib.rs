@@ -34,6 +34,7 @@ pub use ids::{ClusterName, Generation, InstanceId, OperationId, Revision, Tenant
 pub use migrate::{MigrateError, TenantMigrations};
 pub use pool::PoolLimits;
 pub use provisioning::orphans::OrphanReport;
+pub use read_your_writes::{Mode, ReadSettings, Session};
 pub use route::Route;
 pub use routing::resolver::ResolveError;
 pub use secret::KeyRing;

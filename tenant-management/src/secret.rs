@@ -9,6 +9,7 @@ use chacha20poly1305::{
     Key, KeyInit, XChaCha20Poly1305, XNonce,
     aead::{Aead, Payload},
 };
+use hmac::{Hmac, Mac};
 use rand::{RngExt, distr::Alphanumeric};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -23,7 +24,13 @@ const NONCE: usize = 24;
 #[derive(Clone)]
 pub struct KeyRing {
     current: [u8; KEY_ID],
-    ciphers: Arc<BTreeMap<[u8; KEY_ID], XChaCha20Poly1305>>,
+    keys: Arc<BTreeMap<[u8; KEY_ID], MasterKey>>,
+}
+
+/// One master key, in the two ways it is used.
+struct MasterKey {
+    cipher: XChaCha20Poly1305,
+    derivation: Hmac<Sha256>,
 }
 
 /// The text is no master key.
@@ -48,16 +55,30 @@ impl KeyRing {
         current: &SecretString,
         earlier: impl IntoIterator<Item = &'k SecretString>,
     ) -> Result<Self, InvalidMasterKey> {
-        let (current, cipher) = cipher(current)?;
-        let mut ciphers = BTreeMap::from([(current, cipher)]);
+        let (current, key) = master_key(current)?;
+        let mut keys = BTreeMap::from([(current, key)]);
         for key in earlier {
-            let (id, cipher) = self::cipher(key)?;
-            ciphers.insert(id, cipher);
+            let (id, key) = master_key(key)?;
+            keys.insert(id, key);
         }
         Ok(Self {
             current,
-            ciphers: Arc::new(ciphers),
+            keys: Arc::new(keys),
         })
+    }
+
+    /// A key for another purpose, from the current master key, and the same from each earlier one. Knowing it says nothing
+    /// about the master key or about keys for other purposes (HMAC-SHA-256 as in RFC 5869, section 2.3, for one block).
+    pub fn derive(&self, purpose: &str) -> ([u8; 32], Vec<[u8; 32]>) {
+        let derive = |key: &MasterKey| {
+            let derivation = key.derivation.clone().chain_update(purpose).chain_update([1]);
+            derivation.finalize().into_bytes().into()
+        };
+        let earlier = self.keys.iter().filter(|(id, _)| **id != self.current);
+        (
+            derive(&self.keys[&self.current]),
+            earlier.map(|(_, key)| derive(key)).collect(),
+        )
     }
 
     /// Encrypts `secret` for `owner`; only the same owner can open it, so that a value copied to another row is refused.
@@ -65,7 +86,8 @@ impl KeyRing {
     /// Layout: key id (4 bytes), nonce (24), ciphertext with tag.
     pub fn seal(&self, owner: &[u8], secret: &[u8]) -> Sealed {
         let nonce: [u8; NONCE] = rand::rng().random();
-        let ciphertext = self.ciphers[&self.current]
+        let ciphertext = self.keys[&self.current]
+            .cipher
             .encrypt(
                 &XNonce::from(nonce),
                 Payload {
@@ -81,8 +103,8 @@ impl KeyRing {
     pub fn open(&self, owner: &[u8], sealed: &Sealed) -> Result<Vec<u8>, OpenError> {
         let (id, rest) = sealed.0.split_first_chunk::<KEY_ID>().ok_or(OpenError::Damaged)?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE>().ok_or(OpenError::Damaged)?;
-        let cipher = self.ciphers.get(id).ok_or(OpenError::UnknownKey)?;
-        cipher
+        let key = self.keys.get(id).ok_or(OpenError::UnknownKey)?;
+        key.cipher
             .decrypt(
                 &XNonce::from(*nonce),
                 Payload {
@@ -102,12 +124,12 @@ impl KeyRing {
 
 impl fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyRing({} keys)", self.ciphers.len())
+        write!(f, "KeyRing({} keys)", self.keys.len())
     }
 }
 
-/// A cipher and the key's id: the start of the key's hash, which says nothing useful about the key.
-fn cipher(text: &SecretString) -> Result<([u8; KEY_ID], XChaCha20Poly1305), InvalidMasterKey> {
+/// A key and its id: the start of the key's hash, which says nothing useful about the key.
+fn master_key(text: &SecretString) -> Result<([u8; KEY_ID], MasterKey), InvalidMasterKey> {
     let bytes = STANDARD
         .decode(text.expose_secret().trim())
         .map_err(|_| InvalidMasterKey)?;
@@ -117,7 +139,11 @@ fn cipher(text: &SecretString) -> Result<([u8; KEY_ID], XChaCha20Poly1305), Inva
         .chain_update(key)
         .finalize();
     let id = *hash.first_chunk::<KEY_ID>().expect("SHA-256 has 32 bytes");
-    Ok((id, XChaCha20Poly1305::new(&Key::from(key))))
+    let master = MasterKey {
+        cipher: XChaCha20Poly1305::new(&Key::from(key)),
+        derivation: Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"),
+    };
+    Ok((id, master))
 }
 
 /// An encrypted value, as the catalog stores it.
@@ -165,6 +191,17 @@ mod tests {
 
     fn key(byte: u8) -> SecretString {
         STANDARD.encode([byte; 32]).into()
+    }
+
+    #[test]
+    fn derived_keys_differ_by_purpose_and_master_key_and_stay_the_same() {
+        let old = KeyRing::new(&key(1), []).unwrap();
+        let ring = KeyRing::new(&key(2), [&key(1)]).unwrap();
+        let (current, earlier) = ring.derive("tokens");
+        assert_eq!(earlier, [old.derive("tokens").0]);
+        assert_ne!(current, earlier[0]);
+        assert_ne!(current, ring.derive("cookies").0);
+        assert_ne!(current, [2; 32]);
     }
 
     #[test]

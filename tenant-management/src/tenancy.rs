@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use read_your_writes::{ReadSettings, Session};
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Notify;
 
 use crate::{
     catalog::{Catalog, CatalogError, clusters::ClusterSettings},
-    clusters::ClusterDirectory,
+    clusters::{ClusterDirectory, ClusterUse},
     control::ApiKey,
     control_plane::ControlPlane,
     data::TenantDb,
@@ -47,6 +48,8 @@ pub struct TenancySettings {
     pub migrations: TenantMigrations,
     /// Limits of connection pools.
     pub pools: PoolLimits,
+    /// How reads are spread over replicas.
+    pub reads: ReadSettings,
     /// Databases to keep in stock on each cluster.
     pub spares: u32,
     /// How long a control-plane answer waits for other instances at most.
@@ -106,6 +109,7 @@ impl Tenancy {
     /// catalog. When this returns, the instance can serve.
     pub async fn start(settings: TenancySettings) -> Result<Self, StartError> {
         crate::metrics::describe();
+        read_your_writes::metrics::describe();
         let tasks = TaskGroup::new();
         let catalog = Catalog::open(
             settings.catalog,
@@ -119,8 +123,11 @@ impl Tenancy {
                 .await?;
         }
         let clusters = Arc::new(ClusterDirectory::new(
-            settings.pools,
-            settings.keys,
+            ClusterUse {
+                limits: settings.pools,
+                reads: settings.reads,
+                keys: settings.keys,
+            },
             tasks.clone(),
         ));
         let table = Arc::new(RoutingTable::new());
@@ -205,14 +212,18 @@ impl Tenancy {
         self.inner.resolver.api_key(id).await
     }
 
-    /// The right to reach a tenant's data. Takes no connection.
-    pub fn db(&self, route: Arc<Route>) -> Result<TenantDb, UnknownCluster> {
+    /// The right to reach a tenant's data, for a caller who has to see what the session says. Takes no connection.
+    ///
+    /// A request's session comes from the [`read_your_writes::PositionLayer`]; [`Session::default`] is for work that nobody
+    /// waits for.
+    pub fn db(&self, route: Arc<Route>, session: Session) -> Result<TenantDb, UnknownCluster> {
         let cluster = self
             .inner
             .clusters
             .get(&route.cluster)
             .ok_or_else(|| UnknownCluster(route.cluster.clone()))?;
-        Ok(TenantDb::new(route, cluster.primary.clone()))
+        session.look_for_unknown_clusters(|name| self.inner.clusters.knows(name));
+        Ok(TenantDb::on_cluster(route, cluster, session))
     }
 
     /// Commands and questions about tenants.
@@ -247,6 +258,7 @@ impl Tenancy {
     /// Ends background tasks, gives back the instance's lease, and closes connections to the catalog.
     pub async fn shut_down(&self, limit: Duration) {
         self.inner.tasks.shut_down(limit).await;
+        self.inner.clusters.stop().await;
         if let Err(error) = self.inner.catalog.remove_instance(self.inner.instance.id).await {
             tracing::warn!(%error, "The instance could not be signed off; its lease will end.");
         }

@@ -17,7 +17,7 @@ use std::{
 
 use auth::OperatorTokens;
 use secrecy::SecretString;
-use tenant_management::{ClusterSettings, KeyRing, PoolLimits};
+use tenant_management::{ClusterSettings, KeyRing, PoolLimits, ReadSettings};
 
 use self::{reader::Reader, tree::Tree};
 
@@ -54,6 +54,8 @@ pub struct HttpConfig {
     pub control_listen: Option<SocketAddr>,
     /// The domain whose sub-domains name tenants.
     pub base_domain: String,
+    /// Whether browsers send cookies over HTTPS only.
+    pub secure_cookies: bool,
     /// How long a client may take to send its headers, and how long it may keep an idle connection.
     pub header_timeout: Duration,
     /// How long a client may take to send a body.
@@ -94,23 +96,10 @@ pub struct SecurityConfig {
 /// `[reads]`
 #[derive(Clone, Debug)]
 pub struct ReadsConfig {
-    /// How a replica is found fresh enough.
-    pub mode: ReadMode,
-    /// How often nodes are asked how far they are.
-    pub probe_interval: Duration,
-    /// A replica that is staler serves nobody.
-    pub max_staleness: Duration,
-    /// How long a read waits for a replica before it goes to the primary; zero does not wait.
-    pub catch_up_wait: Duration,
-}
-
-/// `reads.mode`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadMode {
-    /// By positions in the write-ahead log.
-    Lsn,
-    /// By the time since the write, for servers without usable positions.
-    Window,
+    /// How reads are spread over replicas.
+    pub settings: ReadSettings,
+    /// How long the position of a write counts.
+    pub position_life: Duration,
 }
 
 /// `[provisioning]`

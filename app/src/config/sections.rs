@@ -3,12 +3,12 @@
 use std::{net::SocketAddr, time::Duration};
 
 use auth::OperatorTokens;
-use tenant_management::{ClusterName, ClusterSettings, KeyRing, PoolLimits};
+use tenant_management::{ClusterName, ClusterSettings, KeyRing, Mode, PoolLimits, ReadSettings};
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    BrokerConfig, CatalogConfig, Config, HttpConfig, LogConfig, LogFormat, ProvisioningConfig, ReadMode,
-    ReadsConfig, SecurityConfig, reader::Reader,
+    BrokerConfig, CatalogConfig, Config, HttpConfig, LogConfig, LogFormat, ProvisioningConfig, ReadsConfig,
+    SecurityConfig, reader::Reader,
 };
 
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
@@ -48,6 +48,11 @@ fn http(reader: &mut Reader) -> Option<HttpConfig> {
     let listen = reader.parsed("http.listen", Some("127.0.0.1:8080"), address);
     let control_listen = reader.parsed("http.control_listen", None, address);
     let base_domain = reader.parsed("http.base_domain", Some("localhost"), domain);
+    let secure_cookies = reader.parsed("http.secure_cookies", Some("true"), |text| match text {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("must be \"true\" or \"false\""),
+    });
     let header_timeout = reader.duration("http.header_timeout", "30s", TICK);
     let body_timeout = reader.duration("http.body_timeout", "10s", TICK);
     let request_timeout = reader.duration("http.request_timeout", "60s", TICK);
@@ -63,6 +68,7 @@ fn http(reader: &mut Reader) -> Option<HttpConfig> {
         listen: listen?,
         control_listen,
         base_domain: base_domain?,
+        secure_cookies: secure_cookies?,
         header_timeout: header_timeout?,
         body_timeout: body_timeout?,
         request_timeout: request_timeout?,
@@ -165,18 +171,35 @@ fn cluster(reader: &mut Reader, at: &str) -> Option<ClusterSettings> {
 
 fn reads(reader: &mut Reader) -> Option<ReadsConfig> {
     let mode = reader.parsed("reads.mode", Some("lsn"), |text| match text {
-        "lsn" => Ok(ReadMode::Lsn),
-        "window" => Ok(ReadMode::Window),
+        "lsn" => Ok(Mode::Lsn),
+        "window" => Ok(Mode::Window),
         _ => Err("must be \"lsn\" or \"window\""),
     });
     let probe_interval = reader.duration("reads.probe_interval", "250ms", TICK);
+    let probe_timeout = reader.duration("reads.probe_timeout", "200ms", TICK);
     let max_staleness = reader.duration("reads.max_staleness", "2s", TICK);
+    let max_lag_bytes = reader.number("reads.max_lag_bytes", 0, 0..=u32::MAX);
     let catch_up_wait = reader.duration("reads.catch_up_wait", "10ms", Duration::ZERO);
+    let window = reader.duration("reads.window", "5s", TICK);
+    let fallback_limit = reader.number("reads.fallback_limit", 16, 1..=10_000);
+    let fallback_wait = reader.duration("reads.fallback_wait", "250ms", Duration::ZERO);
+    let failover_after = reader.duration("reads.failover_after", "1s", TICK);
+    let position_life = reader.duration("reads.position_life", "10m", TICK);
     Some(ReadsConfig {
-        mode: mode?,
-        probe_interval: probe_interval?,
-        max_staleness: max_staleness?,
-        catch_up_wait: catch_up_wait?,
+        settings: ReadSettings {
+            mode: mode?,
+            probe_interval: probe_interval?,
+            probe_timeout: probe_timeout?,
+            max_staleness: max_staleness?,
+            max_lag_bytes: Some(max_lag_bytes?).filter(|limit| *limit > 0).map(Into::into),
+            catch_up_wait: catch_up_wait?,
+            window: window?,
+            fallback_limit: fallback_limit?,
+            fallback_wait: fallback_wait?,
+            failover_after: failover_after?,
+            ..ReadSettings::default()
+        },
+        position_life: position_life?,
     })
 }
 

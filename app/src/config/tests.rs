@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use secrecy::ExposeSecret;
+use tenant_management::Mode;
 
 use super::*;
 
@@ -80,11 +81,14 @@ fn what_is_left_out_has_its_documented_default() {
     assert_eq!(config.http.base_domain, "localhost");
     assert!(config.broker.url.is_none() && config.clusters.is_empty());
     assert_eq!(
-        (config.reads.mode, config.reads.probe_interval),
-        (ReadMode::Lsn, Duration::from_millis(250))
+        (config.reads.settings.mode, config.reads.settings.probe_interval),
+        (Mode::Lsn, Duration::from_millis(250))
     );
     assert_eq!(
-        (config.reads.max_staleness, config.reads.catch_up_wait),
+        (
+            config.reads.settings.max_staleness,
+            config.reads.settings.catch_up_wait
+        ),
         (Duration::from_secs(2), Duration::from_millis(10))
     );
     assert_eq!(config.pools.max_connections_per_tenant, 10);

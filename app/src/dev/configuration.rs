@@ -27,6 +27,7 @@ struct Http<'c> {
     listen: &'c str,
     base_domain: &'static str,
     shutdown_delay: &'static str,
+    secure_cookies: &'static str,
 }
 
 #[derive(Serialize)]
@@ -62,6 +63,8 @@ pub(super) fn render(cluster: &Cluster, memory: &Memory, listen: &str) -> String
             listen,
             base_domain: "localhost",
             shutdown_delay: "0s",
+            // Plain HTTP on this machine.
+            secure_cookies: "false",
         },
         catalog: Catalog {
             url: catalog_url(cluster, memory).into(),

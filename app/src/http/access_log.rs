@@ -21,6 +21,8 @@ const UNMATCHED: &str = "unmatched";
 const FOR_MACHINES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 /// Which servers answered, as the data layer says in its response header.
 const SERVED_BY: &str = "tenantry-served-by";
+/// How old a replica's data can have been at most.
+const STALENESS: &str = "tenantry-staleness-ms";
 
 pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
     let id = request
@@ -44,7 +46,14 @@ struct Exchange {
     route: String,
     started: Instant,
     caller: CallerSlot,
-    outcome: Option<(StatusCode, String)>,
+    outcome: Option<Outcome>,
+}
+
+/// The answer, as far as it is logged.
+struct Outcome {
+    status: StatusCode,
+    served_by: String,
+    staleness_ms: Option<u64>,
 }
 
 impl Exchange {
@@ -67,11 +76,12 @@ impl Exchange {
     }
 
     fn end(mut self, status: StatusCode, headers: &HeaderMap) {
-        let served_by = headers
-            .get(SERVED_BY)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        self.outcome = Some((status, served_by.to_owned()));
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        self.outcome = Some(Outcome {
+            status,
+            served_by: text(SERVED_BY).unwrap_or_default().to_owned(),
+            staleness_ms: text(STALENESS).and_then(|text| text.parse().ok()),
+        });
     }
 
     fn log(&self) {
@@ -83,14 +93,20 @@ impl Exchange {
         let principal = caller.map(|caller| tracing::field::display(&caller.principal));
         let (method, route) = (self.method, self.route.as_str());
         match &self.outcome {
-            Some((status, _)) if FOR_MACHINES.contains(&route) && status.is_success() => tracing::debug!(
-                http.method = method,
-                http.route = route,
-                http.status = status.as_u16(),
-                http.duration_ms = duration_ms,
-                "A request was answered."
-            ),
-            Some((status, served_by)) => tracing::info!(
+            Some(Outcome { status, .. }) if FOR_MACHINES.contains(&route) && status.is_success() => {
+                tracing::debug!(
+                    http.method = method,
+                    http.route = route,
+                    http.status = status.as_u16(),
+                    http.duration_ms = duration_ms,
+                    "A request was answered."
+                );
+            }
+            Some(Outcome {
+                status,
+                served_by,
+                staleness_ms,
+            }) => tracing::info!(
                 http.method = method,
                 http.route = route,
                 http.status = status.as_u16(),
@@ -98,6 +114,7 @@ impl Exchange {
                 tenant.id = tenant,
                 principal = principal,
                 db.served_by = (!served_by.is_empty()).then_some(served_by.as_str()),
+                db.staleness_ms = staleness_ms,
                 "A request was answered."
             ),
             None => tracing::info!(
@@ -116,7 +133,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         self.log();
         let status = match &self.outcome {
-            Some((status, _)) => status.as_str().to_owned(),
+            Some(Outcome { status, .. }) => status.as_str().to_owned(),
             None => "abandoned".to_owned(),
         };
         metrics::gauge!("tenantry_http_requests_in_flight").decrement(1);

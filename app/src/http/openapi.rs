@@ -148,6 +148,22 @@ const WITH_BODY: &[(&str, &str)] = &[
         "The body is not what the operation takes, or its `Idempotency-Key` belongs to another.",
     ),
 ];
+/// What answers of the tenant API say about where they come from and what the caller's next reads have to see.
+const POSITION_HEADERS: &[(&str, &str)] = &[
+    (
+        "Tenantry-Position",
+        "To be sent back in the next request's header of the same name. Absent when there is nothing to wait for.",
+    ),
+    (
+        "Tenantry-Served-By",
+        "`primary`, or the replica's name; both, separated by a comma, when both have served.",
+    ),
+    (
+        "Tenantry-Staleness-Ms",
+        "How old what a replica has answered can be at most, in milliseconds.",
+    ),
+    ("Set-Cookie", "`tenantry_position`: the position, for browsers."),
+];
 const ANY: (&str, &str) = (
     "default",
     "Any other problem: the head is too large, the request took too long, or the service failed.",
@@ -205,6 +221,8 @@ fn complete_operation(operation: &mut Operation, audience: Audience, names_somet
     if audience == Audience::Tenants {
         let description = "The tenant. It must agree with an API key's; an operator chooses by it.";
         parameters.push(header_parameter("X-Tenant-ID", description).into());
+        let description = "What an earlier answer said in this header: reads see at least that. Browsers have it in a cookie.";
+        parameters.push(header_parameter("Tenantry-Position", description).into());
     }
     let repeatable = parameters
         .iter()
@@ -234,6 +252,12 @@ fn complete_operation(operation: &mut Operation, audience: Audience, names_somet
             "X-Request-Id".to_owned(),
             text_header("The id of the request.").into(),
         );
+        if audience == Audience::Tenants {
+            let headers = POSITION_HEADERS.iter();
+            response.headers.extend(
+                headers.map(|(name, description)| ((*name).to_owned(), text_header(description).into())),
+            );
+        }
         if repeatable && audience == Audience::Operators && status.starts_with('2') {
             let replayed =
                 text_header("`true`: the kept answer of the first request with this `Idempotency-Key`.");

@@ -53,13 +53,15 @@ fn for_machines() -> OpenApiRouter<AppState> {
 }
 
 /// The layers around every route, the innermost first. The request id is outermost: it completes every answer, whichever layer
-/// made it. The log is next, so that it sees every answer as the client does.
+/// made it. The log is next, so that it sees every answer as the client does. Positions are carried outside of the time limit:
+/// what was written before a request ran out of time is written.
 fn layered(router: Router<AppState>, state: &AppState) -> Router {
     router
         .fallback(limits::unknown_path)
         .method_not_allowed_fallback(limits::method_not_allowed)
         .layer(from_fn_with_state(state.clone(), limits::time))
         .layer(CatchPanicLayer::custom(limits::panicked))
+        .layer(state.positions())
         .layer(from_fn(limits::head))
         .layer(from_fn(security_headers::layer))
         .layer(from_fn(access_log::layer))

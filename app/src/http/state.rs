@@ -12,10 +12,11 @@ use std::{
 use auth::{AuthError, AuthState};
 use axum::{extract::FromRef, response::IntoResponse};
 use metrics_exporter_prometheus::PrometheusHandle;
+use read_your_writes::PositionLayer;
 use tenant_management::{ControlPlane, Tenancy, tasks::TaskGroup};
 
 use super::problem::Problem;
-use crate::config::Config;
+use crate::{config::Config, serve::settings};
 
 /// What handlers reach. A clone is cheap.
 #[derive(Clone)]
@@ -25,6 +26,7 @@ struct Inner {
     auth: AuthState,
     tenancy: Tenancy,
     base_domain: String,
+    positions: PositionLayer,
     metrics: PrometheusHandle,
     limits: Limits,
     tasks: TaskGroup,
@@ -54,6 +56,7 @@ impl AppState {
             ),
             tenancy,
             base_domain,
+            positions: PositionLayer::new(settings::positions(config)),
             metrics,
             limits: Limits {
                 body_timeout: config.http.body_timeout,
@@ -77,6 +80,11 @@ impl AppState {
     /// The domain whose sub-domains name tenants, in lower case.
     pub fn base_domain(&self) -> &str {
         &self.0.base_domain
+    }
+
+    /// Carries positions between a client's requests.
+    pub(crate) fn positions(&self) -> PositionLayer {
+        self.0.positions.clone()
     }
 
     /// What has been measured.

@@ -3,7 +3,7 @@
 //! The only place that names concrete adapters. Refuses to know what is typed on a command line.
 
 mod listener;
-mod settings;
+pub(crate) mod settings;
 
 use std::{io, net::SocketAddr, time::Duration};
 

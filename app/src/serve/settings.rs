@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use read_your_writes::{PositionSettings, TokenKeys};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::PgConnectOptions;
 use tenant_management::{TenancySettings, TenantMigrations};
@@ -27,11 +28,22 @@ pub(super) fn tenancy(config: &Config, address: SocketAddr) -> Result<TenancySet
         overwrite_clusters: false,
         migrations: TenantMigrations::new(migrations),
         pools: config.pools.clone(),
+        reads: config.reads.settings.clone(),
         spares: config.provisioning.spares,
         wait_for_instances: config.provisioning.wait_for_instances,
         poll_interval: POLL_INTERVAL,
         instance_address: address.to_string(),
     })
+}
+
+/// How positions travel with clients.
+pub(crate) fn positions(config: &Config) -> PositionSettings {
+    let (current, earlier) = config.security.keys.derive("positions of clients");
+    PositionSettings {
+        secure: config.http.secure_cookies,
+        life: config.reads.position_life,
+        ..PositionSettings::new(TokenKeys::new(current, earlier))
+    }
 }
 
 fn connect_options(key: &'static str, url: &SecretString) -> Result<PgConnectOptions, ServeError> {

@@ -36,6 +36,7 @@ fn picture(replicas: impl IntoIterator<Item = NodeView>) -> Picture {
         primary: 0,
         timeline: Some(Timeline(1)),
         primary_lsn: Some(lsn(100)),
+        primary_asked: None,
         settled: Some(lsn(10)),
         log: LogGeometry::default(),
         nodes: std::iter::once(primary).chain(replicas).collect(),

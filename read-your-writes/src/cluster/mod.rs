@@ -38,7 +38,7 @@ use self::{
     state::{ClusterState, Picture},
 };
 pub use self::{choice::Reason, state::Ineligible, status::NodeStatus};
-use crate::{Consistency, Mode, Position, ReadLevel, ReadSettings, ServedBy, Session, metrics};
+use crate::{Consistency, Mode, Position, ReadLevel, ReadSettings, ServedBy, Session, Timeline, metrics};
 
 /// One node as whoever configures the cluster describes it.
 #[derive(Clone)]
@@ -63,6 +63,9 @@ pub struct Node<N> {
     payload: N,
     in_flight: AtomicU32,
     progress: Progress,
+    /// It has failed several probes in a row.
+    silent: watch::Sender<bool>,
+    reads: Arc<ReadCounters>,
 }
 
 impl<N> Node<N> {
@@ -101,7 +104,6 @@ struct Shared<N> {
     /// Index of the primary, for those who want to hear of a change.
     primary: watch::Sender<usize>,
     budget: Budget,
-    reads: ReadCounters,
     narrow_window: AtomicBool,
     cancelled: CancellationToken,
 }
@@ -115,6 +117,7 @@ pub struct FallbackRefused;
 #[derive(Debug)]
 pub struct Chosen<N> {
     node: Arc<Node<N>>,
+    level: Consistency,
     is_primary: bool,
     staleness: Option<Duration>,
     reason: Reason,
@@ -122,10 +125,11 @@ pub struct Chosen<N> {
 }
 
 impl<N> Chosen<N> {
-    fn new(node: &Arc<Node<N>>, reason: Reason) -> Self {
+    fn new(node: &Arc<Node<N>>, level: Consistency, reason: Reason) -> Self {
         node.in_flight.fetch_add(1, Ordering::Relaxed);
         Self {
             node: Arc::clone(node),
+            level,
             is_primary: true,
             staleness: None,
             reason,
@@ -146,6 +150,24 @@ impl<N> Chosen<N> {
     /// Why this node.
     pub fn reason(&self) -> Reason {
         self.reason
+    }
+
+    /// Notes in the session that the node has answered, whatever the answer was.
+    pub fn has_served(&self, session: &Session) {
+        self.node.reads.count(self.level, self.reason);
+        let by = if self.is_primary {
+            ServedBy::Primary
+        } else {
+            self.node.served_by.clone()
+        };
+        session.served(by, self.staleness);
+    }
+
+    /// Ends when the node has failed several probes in a row: a read that waits for it waits in vain.
+    pub async fn is_lost(&self) {
+        let mut silent = self.node.silent.subscribe();
+        // The sender lives as long as the node.
+        let _ = silent.wait_for(|silent| *silent).await;
     }
 }
 
@@ -175,6 +197,7 @@ impl<N: Send + Sync + 'static> Cluster<N> {
         let primary = specs.iter().position(|spec| spec.is_primary).unwrap_or(0);
         let mut probes = Vec::with_capacity(specs.len());
         let mut nodes = Vec::with_capacity(specs.len());
+        let reads = Arc::new(ReadCounters::default());
         for spec in specs {
             probes.push(spec.probe);
             nodes.push(Arc::new(Node {
@@ -184,6 +207,8 @@ impl<N: Send + Sync + 'static> Cluster<N> {
                 payload: spec.payload,
                 in_flight: AtomicU32::new(0),
                 progress: Progress::default(),
+                silent: watch::Sender::new(false),
+                reads: Arc::clone(&reads),
             }));
         }
         assert!(!nodes.is_empty(), "a cluster has at least one node");
@@ -194,7 +219,6 @@ impl<N: Send + Sync + 'static> Cluster<N> {
             state: Mutex::new(state),
             primary: watch::Sender::new(primary),
             budget: Budget::new(settings.fallback_limit, settings.fallback_wait),
-            reads: ReadCounters::default(),
             narrow_window: AtomicBool::new(false),
             settings,
             nodes,
@@ -248,15 +272,10 @@ impl<N: Send + Sync + 'static> Cluster<N> {
         status::of(&self.shared, Instant::now())
     }
 
-    /// Takes the primary for a write.
-    pub fn for_write(&self) -> Chosen<N> {
-        Chosen::new(self.primary(), Reason::Strict)
-    }
-
-    /// Chooses the node for a read, and notes in the session who serves it.
+    /// Chooses the node for a read.
     ///
     /// Without a position to wait for it answers at once, from what is known. The choice is to be held until the read has
-    /// ended.
+    /// ended; see [`Chosen::has_served`].
     ///
     /// # Errors
     ///
@@ -264,10 +283,10 @@ impl<N: Send + Sync + 'static> Cluster<N> {
     pub async fn choose(&self, level: ReadLevel, session: &Session) -> Result<Chosen<N>, FallbackRefused> {
         let shared = &*self.shared;
         if level.consistency() == Consistency::Strict {
-            return shared.on_primary(level, Reason::Strict, session).await;
+            return shared.on_primary(level, Reason::Strict).await;
         }
         if session.has_unknown_cluster() && level.sees_own_writes() {
-            return shared.on_primary(level, Reason::UnknownCluster, session).await;
+            return shared.on_primary(level, Reason::UnknownCluster).await;
         }
         let position = session.position(&shared.name);
         let now = Instant::now();
@@ -286,17 +305,17 @@ impl<N: Send + Sync + 'static> Cluster<N> {
                     reason,
                 },
                 _,
-            ) => Ok(shared.on_replica(node, includes, level, reason, session, now)),
-            (Decision::Primary(reason), _) => shared.on_primary(level, reason, session).await,
+            ) => Ok(shared.on_replica(node, includes, level, reason, now)),
+            (Decision::Primary(reason), _) => shared.on_primary(level, reason).await,
             (Decision::CatchUp { node }, Some(position)) => {
-                shared.after_catching_up(node, level, position, session).await
+                shared.after_catching_up(node, level, position).await
             }
             (Decision::Doubtful(reason), Some(position)) => {
                 shared.after_looking_again(level, position, reason, session).await
             }
             // Nothing to wait for and nothing to doubt without a position.
             (Decision::CatchUp { .. } | Decision::Doubtful(_), None) => {
-                shared.on_primary(level, Reason::NoneEligible, session).await
+                shared.on_primary(level, Reason::NoneEligible).await
             }
         }
     }
@@ -306,19 +325,14 @@ impl<N: Send + Sync + 'static> Cluster<N> {
     /// # Errors
     ///
     /// [`FallbackRefused`] when too many reads have fallen back already.
-    pub async fn instead(
-        &self,
-        level: ReadLevel,
-        reason: Reason,
-        session: &Session,
-    ) -> Result<Chosen<N>, FallbackRefused> {
+    pub async fn instead(&self, level: ReadLevel, reason: Reason) -> Result<Chosen<N>, FallbackRefused> {
         if reason == Reason::ReplicaFault {
             // Whatever is wrong with the replica, the next look at it should not wait for its turn.
             for node in &self.shared.nodes {
                 node.progress.ask();
             }
         }
-        self.shared.on_primary(level, reason, session).await
+        self.shared.on_primary(level, reason).await
     }
 
     /// Ends the probes, and waits until they have ended.
@@ -366,33 +380,22 @@ impl<N> Shared<N> {
         includes: Option<Instant>,
         level: ReadLevel,
         reason: Reason,
-        session: &Session,
         now: Instant,
     ) -> Chosen<N> {
-        let node = &self.nodes[node];
-        let staleness = includes.map(|includes| now.saturating_duration_since(includes));
-        self.reads.count(level.consistency(), reason);
-        session.served(node.served_by.clone(), staleness);
-        let mut chosen = Chosen::new(node, reason);
+        let mut chosen = Chosen::new(&self.nodes[node], level.consistency(), reason);
         chosen.is_primary = false;
-        chosen.staleness = staleness;
+        chosen.staleness = includes.map(|includes| now.saturating_duration_since(includes));
         chosen
     }
 
-    async fn on_primary(
-        &self,
-        level: ReadLevel,
-        reason: Reason,
-        session: &Session,
-    ) -> Result<Chosen<N>, FallbackRefused> {
+    async fn on_primary(&self, level: ReadLevel, reason: Reason) -> Result<Chosen<N>, FallbackRefused> {
         let permit = if matches!(reason, Reason::Strict | Reason::NoReplicas) {
             None
         } else {
             Some(self.fall_back(level.consistency()).await?)
         };
-        self.reads.count(level.consistency(), reason);
-        session.served(ServedBy::Primary, None);
-        let mut chosen = Chosen::new(&self.nodes[self.picture.load().primary], reason);
+        let primary = &self.nodes[self.picture.load().primary];
+        let mut chosen = Chosen::new(primary, level.consistency(), reason);
         chosen.permit = permit;
         Ok(chosen)
     }
@@ -415,7 +418,6 @@ impl<N> Shared<N> {
         mut node: usize,
         level: ReadLevel,
         position: Position,
-        session: &Session,
     ) -> Result<Chosen<N>, FallbackRefused> {
         let catching_up = async {
             loop {
@@ -431,14 +433,15 @@ impl<N> Shared<N> {
         let waited = tokio::time::timeout(self.settings.catch_up_wait, catching_up).await;
         match waited {
             Ok(Ok((node, includes, now))) => {
-                Ok(self.on_replica(node, includes, level, Reason::WaitedFor, session, now))
+                Ok(self.on_replica(node, includes, level, Reason::WaitedFor, now))
             }
-            Ok(Err(reason)) => self.on_primary(level, reason, session).await,
-            Err(_) => self.on_primary(level, Reason::NotCaughtUp, session).await,
+            Ok(Err(reason)) => self.on_primary(level, reason).await,
+            Err(_) => self.on_primary(level, Reason::NotCaughtUp).await,
         }
     }
 
-    /// Finds out whether a position can be reached at all, and replaces it if it cannot.
+    /// Finds out whether a position can be reached at all, and replaces it if it cannot: by where the primary stands now,
+    /// which includes all writes of the caller that have survived.
     async fn after_looking_again(
         &self,
         level: ReadLevel,
@@ -446,34 +449,40 @@ impl<N> Shared<N> {
         reason: Reason,
         session: &Session,
     ) -> Result<Chosen<N>, FallbackRefused> {
-        let ours = self.picture.load().timeline;
-        if ours.is_some_and(|ours| position.timeline > ours) {
-            // Another instance has followed a promotion of which nothing is known here.
-            self.update(|state, now| state.heard_of(position.timeline, now));
-            let all = self.nodes.iter().map(|node| node.progress.answered_anew());
-            // A node that is silent is as good as not asked.
-            let _ =
-                tokio::time::timeout(self.settings.probe_timeout * 2, futures::future::join_all(all)).await;
-        } else if reason == Reason::Lost {
-            let primary = self.picture.load().primary;
-            let looking = self.nodes[primary].progress.answered_anew();
-            let _ = tokio::time::timeout(self.settings.probe_timeout * 2, looking).await;
-        }
+        let began = Instant::now();
+        self.look_again(position.timeline).await;
         let picture = self.picture.load_full();
-        let lost = picture.timeline == Some(position.timeline)
-            && picture
-                .primary_lsn
-                .is_some_and(|primary| primary < position.lsn.without_page_header(picture.log));
-        let elsewhere = picture
-            .timeline
-            .is_some_and(|timeline| timeline != position.timeline);
-        if (lost || elsewhere)
+        if picture.primary_asked.is_some_and(|asked| asked >= began)
             && let (Some(timeline), Some(lsn)) = (picture.timeline, picture.primary_lsn)
-            && session.replace(&self.name, position, Some(Position::now(timeline, lsn)))
         {
-            metrics::position(if lost { "lost" } else { "other_timeline" });
+            let outcome = if timeline != position.timeline {
+                Some("other_timeline")
+            } else {
+                (lsn < position.lsn.without_page_header(picture.log)).then_some("lost")
+            };
+            if let Some(outcome) = outcome
+                && session.replace(&self.name, position, Some(Position::now(timeline, lsn)))
+            {
+                metrics::position(outcome);
+            }
         }
-        self.on_primary(level, reason, session).await
+        self.on_primary(level, reason).await
+    }
+
+    /// Asks the primary how far it has got; and all nodes, if another instance has followed a promotion of which nothing is
+    /// known here.
+    async fn look_again(&self, timeline: Timeline) {
+        let picture = self.picture.load_full();
+        let promoted = picture.timeline.is_some_and(|ours| timeline > ours);
+        if promoted {
+            self.update(|state, now| state.heard_of(timeline, now));
+        }
+        let asked = self.nodes.iter().enumerate();
+        let asked = asked.filter(|(index, _)| promoted || *index == picture.primary);
+        let answers = asked.map(|(_, node)| node.progress.answered_anew());
+        // A node that is silent is as good as not asked.
+        let limit = self.settings.probe_timeout * 2;
+        let _ = tokio::time::timeout(limit, futures::future::join_all(answers)).await;
     }
 
     /// Changes what is known, and shows it to the choices to come.

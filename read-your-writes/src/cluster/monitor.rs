@@ -17,6 +17,9 @@ use crate::metrics;
 /// Least time between the starts of two probes of a node, however many wait for it.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
+/// Failed probes in a row after which reads that wait for a node are given up. One alone may be the noise of a busy machine.
+const SILENT_AFTER: u32 = 2;
+
 /// How far the probes of a node have got, and the wish for another.
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -79,6 +82,7 @@ where
     let node = Arc::clone(&shared.nodes[index]);
     let mut prober = Prober::new(options, settings.mode, settings.probe_timeout);
     let mut complaint = Complaint::default();
+    let mut failures = 0_u32;
     loop {
         let sent = Instant::now();
         node.progress.start();
@@ -89,6 +93,15 @@ where
         ::metrics::counter!(metrics::PROBES, "node" => Arc::clone(&node.label), "outcome" => outcome)
             .increment(1);
         complaint.about(&node.label, answer.as_ref().err());
+        failures = if answer.is_ok() {
+            0
+        } else {
+            failures.saturating_add(1)
+        };
+        node.silent.send_if_modified(|silent| {
+            let is = failures >= SILENT_AFTER;
+            std::mem::replace(silent, is) != is
+        });
         shared.update(|state, now| state.probed(index, sent, answer.ok(), now));
         node.progress.end();
         let next = sent + settings.probe_interval;

@@ -110,6 +110,8 @@ pub(super) struct Picture {
     pub(super) timeline: Option<Timeline>,
     /// Its insert position when it was asked last.
     pub(super) primary_lsn: Option<Lsn>,
+    /// When it was asked last and has answered.
+    pub(super) primary_asked: Option<Instant>,
     /// Whatever is fresher than [`ReadSettings::max_staleness`] has got here.
     pub(super) settled: Option<Lsn>,
     pub(super) log: LogGeometry,
@@ -128,6 +130,7 @@ pub(super) struct ClusterState {
     timeline: Option<Timeline>,
     /// The latest timeline that a caller's position has mentioned.
     heard_of: Timeline,
+    primary_asked: Option<Instant>,
     samples: Samples,
 }
 
@@ -142,6 +145,7 @@ impl ClusterState {
             log: LogGeometry::default(),
             timeline: None,
             heard_of: Timeline(0),
+            primary_asked: None,
             samples: Samples::default(),
         }
     }
@@ -188,6 +192,7 @@ impl ClusterState {
         if self.timeline != status.timeline || self.system != Some(status.identity.system) {
             self.samples.clear();
         }
+        self.primary_asked = Some(sent);
         self.timeline = status.timeline;
         self.system = Some(status.identity.system);
         self.log = status.identity.log;
@@ -301,6 +306,7 @@ impl ClusterState {
             primary: self.primary,
             timeline: self.timeline,
             primary_lsn: self.primary_lsn(),
+            primary_asked: self.primary_asked,
             settled: self.samples.settled(now, self.settings.max_staleness),
             log: self.log,
             nodes,

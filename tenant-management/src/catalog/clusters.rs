@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 use sqlx::{PgConnection, postgres::PgConnectOptions};
 
 use super::{Catalog, CatalogError, revision, tenants::cluster_name};
@@ -40,6 +41,15 @@ pub(crate) struct NodeRecord {
     pub(crate) name: String,
     pub(crate) is_primary: bool,
     pub(crate) options: PgConnectOptions,
+    /// SHA-256 of its URL: tells whether anything about how to reach it has changed.
+    pub(crate) fingerprint: [u8; 32],
+}
+
+impl NodeRecord {
+    /// Host and port.
+    pub(crate) fn address(&self) -> String {
+        format!("{}:{}", self.options.get_host(), self.options.get_port())
+    }
 }
 
 /// How full a cluster is.
@@ -178,6 +188,7 @@ impl Catalog {
                 of_cluster.push(NodeRecord {
                     name: node.name.clone(),
                     is_primary: node.role == "primary",
+                    fingerprint: Sha256::digest(url.expose_secret()).into(),
                     options: PgConnectOptions::from_str(url.expose_secret())
                         .map_err(|_| CatalogError::NotUnderstood("a node's URL"))?,
                 });

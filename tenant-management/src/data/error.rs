@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use read_your_writes::{FallbackRefused, Fault};
+
 use crate::{
     pool::{AcquireError, StatementRefused},
     secret::OpenError,
@@ -19,6 +21,9 @@ pub enum DataError {
         /// How long the caller has waited.
         waited: Duration,
     },
+    /// No replica can serve the read, and too many reads have fallen back to the primary already.
+    #[error(transparent)]
+    FallbackRefused(#[from] FallbackRefused),
     /// The server cannot be reached, went away during a statement, or has no room.
     #[error("the database server is not available")]
     Unavailable(#[source] Option<Arc<sqlx::Error>>),
@@ -57,50 +62,13 @@ pub enum DataError {
     Sql(sqlx::Error),
 }
 
-/// What an SQLSTATE says about what is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The node went away, is starting or stopping, or has no room.
-    Node,
-    /// The database is gone; the node is fine.
-    TenantGone,
-    /// The role is refused.
-    Role,
-    /// Another transaction, or the replay of the write-ahead log on a replica, got in the way.
-    Conflict,
-    /// A time limit has ended the statement, or a person has.
-    Cancelled,
-    /// A write where only reads are allowed.
-    ReadOnly,
-    /// The transaction had failed before.
-    FailedTransaction,
-    /// The statement itself.
-    Statement,
-}
-
-impl Fault {
-    /// Reads the five characters of an SQLSTATE.
-    pub(crate) fn of(sqlstate: &str) -> Self {
-        match sqlstate {
-            "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => Self::Node,
-            // Connections, and resources that have run out.
-            code if code.starts_with("08") || code.starts_with("53") => Self::Node,
-            "57P04" | "3D000" => Self::TenantGone,
-            "28000" | "28P01" => Self::Role,
-            "40001" | "40P01" | "55P03" => Self::Conflict,
-            "57014" => Self::Cancelled,
-            "25006" => Self::ReadOnly,
-            "25P02" => Self::FailedTransaction,
-            _ => Self::Statement,
-        }
-    }
-}
-
 impl DataError {
     /// How long to wait before trying again, when that can help.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Busy { .. } | Self::Unavailable(_) | Self::Conflict(_) => Some(SOON),
+            Self::Busy { .. } | Self::FallbackRefused(_) | Self::Unavailable(_) | Self::Conflict(_) => {
+                Some(SOON)
+            }
             Self::TenantGone
             | Self::Refused(_)
             | Self::WrongDatabase
@@ -128,26 +96,21 @@ impl DataError {
 
 impl From<sqlx::Error> for DataError {
     fn from(error: sqlx::Error) -> Self {
-        let fault = match &error {
-            sqlx::Error::Database(database) => {
-                database.code().map_or(Fault::Statement, |code| Fault::of(&code))
-            }
-            sqlx::Error::Io(_) | sqlx::Error::Tls(_) => Fault::Node,
-            sqlx::Error::Configuration(source) => match source.downcast_ref::<StatementRefused>() {
-                Some(refused) => return Self::Misplaced(*refused),
-                None => Fault::Statement,
-            },
-            _ => Fault::Statement,
-        };
+        if let sqlx::Error::Configuration(source) = &error
+            && let Some(refused) = source.downcast_ref::<StatementRefused>()
+        {
+            return Self::Misplaced(*refused);
+        }
+        let fault = Fault::of_error(&error);
         match fault {
             Fault::Node => Self::Unavailable(Some(error.into())),
-            Fault::TenantGone => Self::TenantGone,
+            Fault::DatabaseGone => Self::TenantGone,
             Fault::Role => Self::Refused(error.into()),
             Fault::Conflict => Self::Conflict(error),
             Fault::Cancelled => Self::StatementTimeout,
             Fault::ReadOnly => Self::ReadOnlyViolation,
             Fault::FailedTransaction => Self::TransactionFailed,
-            Fault::Statement => Self::Sql(error),
+            Fault::Schema | Fault::Statement => Self::Sql(error),
         }
     }
 }
@@ -169,33 +132,6 @@ impl From<AcquireError> for DataError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_sqlstate_says_what_is_to_be_done() {
-        for (fault, codes) in [
-            (
-                Fault::Node,
-                [
-                    "57P01", "57P02", "57P03", "08006", "08001", "53300", "53100", "25P03",
-                ]
-                .as_slice(),
-            ),
-            (Fault::TenantGone, &["57P04", "3D000"]),
-            (Fault::Role, &["28000", "28P01"]),
-            (Fault::Conflict, &["40001", "40P01", "55P03"]),
-            (Fault::Cancelled, &["57014"]),
-            (Fault::ReadOnly, &["25006"]),
-            (Fault::FailedTransaction, &["25P02"]),
-            (
-                Fault::Statement,
-                &["23505", "42P01", "22012", "42501", "XX000", ""],
-            ),
-        ] {
-            for code in codes {
-                assert_eq!(Fault::of(code), fault, "{code}");
-            }
-        }
-    }
 
     #[test]
     fn an_error_of_the_network_is_the_nodes_and_during_a_commit_says_nothing() {

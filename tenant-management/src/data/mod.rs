@@ -8,29 +8,45 @@
 pub mod context;
 mod error;
 mod lent;
+mod place;
 mod read;
 mod write;
 
 use std::{fmt, sync::Arc};
 
-pub use read_your_writes::Consistency;
+pub use read_your_writes::{Consistency, ReadLevel, Session};
 
+use self::place::Place;
 pub use self::{error::DataError, lent::Lent, read::ReadConnection, write::WriteTransaction};
-use crate::{TenantId, TenantUuid, pool::NodePool, route::Route};
+use crate::{TenantId, TenantUuid, clusters::Cluster, pool::NodePool, route::Route};
 
-/// The right to reach one tenant's data. A clone is cheap.
+/// The right to reach one tenant's data. A clone is cheap, and belongs to the same session.
 ///
 /// It follows the route that it was made from; a request makes its own, so that it sees the tenant as it is then.
 #[derive(Clone)]
 pub struct TenantDb {
     route: Arc<Route>,
-    primary: NodePool,
+    place: Place,
+    session: Session,
 }
 
 impl TenantDb {
-    /// The right to reach the tenant of this route on the node that its route leads to.
-    pub fn new(route: Arc<Route>, primary: NodePool) -> Self {
-        Self { route, primary }
+    /// The right to reach the tenant of this route on one server, which serves its reads and writes.
+    pub fn new(route: Arc<Route>, server: NodePool) -> Self {
+        Self {
+            place: Place::alone(&route, server),
+            route,
+            session: Session::default(),
+        }
+    }
+
+    /// The right to reach the tenant of this route on its cluster. Reads see what the session has to see.
+    pub(crate) fn on_cluster(route: Arc<Route>, cluster: Arc<Cluster>, session: Session) -> Self {
+        Self {
+            route,
+            place: Place::Cluster(cluster),
+            session,
+        }
     }
 
     /// The tenant's public name.
@@ -48,11 +64,9 @@ impl TenantDb {
         &self.route
     }
 
-    /// The node that may serve a read of this level.
-    fn node_for(&self, level: Consistency) -> &NodePool {
-        match level {
-            Consistency::Strict | Consistency::Recent | Consistency::Eventual => &self.primary,
-        }
+    /// The session that its reads and writes belong to. Work that leaves the request carries it by carrying this.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 }
 

@@ -21,6 +21,7 @@ const PROOF: &str = "
     select
         current_database()::text as database,
         current_user::text as role,
+        pg_is_in_recovery() as in_recovery,
         pg_backend_pid() as pid,
         (extract(epoch from activity.backend_start) * 1000000)::int8 as started,
         (
@@ -35,6 +36,7 @@ const PROOF: &str = "
 struct Proof {
     database: String,
     role: String,
+    in_recovery: bool,
     pid: i32,
     started: i64,
     tenant: Option<String>,
@@ -116,6 +118,7 @@ fn judge(connection: PgConnection, proof: &Proof, uuid: TenantUuid) -> Result<Ph
         connection,
         backend,
         reused: false,
+        opened_on_standby: proof.in_recovery,
     };
     if proved {
         return Ok(physical);

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Instant};
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Row};
 
 use super::{
     schedule::{CloseReason, ConnectionId},
@@ -25,6 +25,9 @@ pub(super) struct Physical {
     pub(super) backend: Backend,
     /// It has been on loan or idle before, so it may have died since without anybody noticing.
     pub(super) reused: bool,
+    /// The server was a standby, when it was asked last. A standby can become a primary under an open connection; a primary
+    /// becomes a standby by a restart only, which ends all connections.
+    pub(super) opened_on_standby: bool,
 }
 
 /// A connection to one tenant's database, on loan. It goes back when it is dropped, and is handed out again only if nothing
@@ -66,6 +69,20 @@ impl TenantConnection {
     /// had died while it was idle, and nothing that was sent has been carried out.
     pub(crate) fn died_while_idle(&self) -> bool {
         self.physical.as_ref().is_some_and(|physical| physical.reused) && self.watch.is_lost_unanswered()
+    }
+
+    /// Finds out whether the server is a primary, and costs a round trip only as long as it is not known to be one.
+    pub(crate) async fn is_on_primary(&mut self) -> sqlx::Result<bool> {
+        let physical = self.physical.as_ref().expect("a connection on loan is open");
+        if physical.opened_on_standby {
+            let asked = sqlx::raw_sql("select pg_is_in_recovery() as standby")
+                .fetch_one(&mut *self)
+                .await?;
+            let physical = self.physical.as_mut().expect("a connection on loan is open");
+            physical.opened_on_standby = asked.try_get("standby")?;
+            return Ok(!physical.opened_on_standby);
+        }
+        Ok(true)
     }
 
     pub(crate) fn watch(&self) -> &Watch {

@@ -2,6 +2,7 @@
 //!
 //! Owns the book-keeping of one lease. Refuses to know the socket and the pool.
 
+use read_your_writes::Fault;
 use sqlx::{
     error::DatabaseError,
     postgres::{PgDatabaseError, PgSeverity},
@@ -70,6 +71,7 @@ pub(crate) struct Watch {
     transaction: Transaction,
     damage: Damage,
     wrote_in_read: bool,
+    fault: Option<Fault>,
 }
 
 impl Watch {
@@ -83,6 +85,7 @@ impl Watch {
             transaction: Transaction::None,
             damage: Damage::None,
             wrote_in_read: false,
+            fault: None,
         }
     }
 
@@ -109,6 +112,11 @@ impl Watch {
     /// Whether the server refused a write because the transaction is read-only (`25006`).
     pub(crate) fn wrote_in_read(&self) -> bool {
         self.wrote_in_read
+    }
+
+    /// What the first statement that failed says about what is to be done.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.fault
     }
 
     /// Why the connection has to be closed instead of being kept, if it has to.
@@ -165,6 +173,7 @@ impl Watch {
 
     /// A statement has ended in an error.
     pub(super) fn failed(&mut self, pending: Pending, error: &sqlx::Error) {
+        self.fault.get_or_insert(Fault::of_error(error));
         match error {
             sqlx::Error::Database(_) => match damage_of(error) {
                 Damage::None => {

@@ -36,7 +36,7 @@ impl Provisioner {
         };
         let before = self.catalog.expected_databases(&cluster.record.name).await?;
         let inventory = cluster
-            .admin
+            .admin()
             .inventory()
             .await
             .map_err(|error| ControlError::NotPossibleNow {

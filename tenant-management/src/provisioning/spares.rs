@@ -67,7 +67,7 @@ impl Provisioner {
             return Ok(false);
         }
         let template = cluster.template(&self.migrations).await?;
-        let _turn = cluster.admin.turn().await?;
+        let _turn = cluster.admin().turn().await?;
         let begun = self
             .catalog
             .begin_spare(name, self.spares_wanted, self.worker.instance, LEASE)

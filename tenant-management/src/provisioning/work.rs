@@ -87,7 +87,7 @@ impl Provisioner {
             Step::FIRST
         };
         let _turn = if first == Step::FIRST {
-            Some(cluster.admin.turn().await?)
+            Some(cluster.admin().turn().await?)
         } else {
             None
         };
@@ -99,7 +99,7 @@ impl Provisioner {
             crash_point(&format!("create-tenant::before-{}", step.as_str()));
             match step {
                 Step::Record => self.record(lease).await?,
-                Step::Label => cluster.admin.label(lease.uuid, &lease.tenant).await?,
+                Step::Label => cluster.admin().label(lease.uuid, &lease.tenant).await?,
                 // A spare was verified before it was put into the stock.
                 Step::Verify if first > Step::FIRST => {}
                 step => self.on_server(&cluster, lease, step).await?,
@@ -157,11 +157,11 @@ pub(super) async fn database_step(
     step: Step,
 ) -> Result<(), ServerError> {
     match step {
-        Step::CreateRole => cluster.admin.create_role(blueprint).await,
-        Step::CreateDatabase => cluster.admin.create_database(blueprint).await,
-        Step::RestrictConnections => cluster.admin.restrict_connections(blueprint).await,
-        Step::Mark => cluster.admin.mark(blueprint).await,
-        Step::Verify => cluster.admin.verify(blueprint).await,
+        Step::CreateRole => cluster.admin().create_role(blueprint).await,
+        Step::CreateDatabase => cluster.admin().create_database(blueprint).await,
+        Step::RestrictConnections => cluster.admin().restrict_connections(blueprint).await,
+        Step::Mark => cluster.admin().mark(blueprint).await,
+        Step::Verify => cluster.admin().verify(blueprint).await,
         Step::Label | Step::Record => Ok(()),
     }
 }

@@ -11,8 +11,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sandbox::Cluster;
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tenant_management::{
-    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, Tenancy, TenancySettings,
-    TenantId, TenantMigrations,
+    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, ReadSettings, Tenancy,
+    TenancySettings, TenantId, TenantMigrations,
 };
 
 /// A server with an empty catalog.
@@ -74,6 +74,7 @@ impl World {
             overwrite_clusters: true,
             migrations: wishes.migrations,
             pools: PoolLimits::default(),
+            reads: ReadSettings::default(),
             spares: wishes.spares,
             wait_for_instances: Duration::from_millis(500),
             poll_interval: wishes.poll_interval,

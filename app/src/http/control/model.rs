@@ -1,8 +1,9 @@
 //! What the control plane shows, as JSON. Shapes only: where values come from is the domain's business.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
+use read_your_writes::Ineligible;
 use serde::{Deserialize, Serialize};
 use tenant_management::{
     ApiKey, InstanceId, Operation, OperationId, Propagation, Revision, Role, Tenant, TenantId, TenantState,
@@ -280,7 +281,7 @@ pub(crate) struct ClusterBody {
     nodes: Vec<NodeBody>,
 }
 
-/// A server of a cluster.
+/// A server of a cluster, as the answering instance sees it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Node)]
 pub(crate) struct NodeBody {
@@ -289,11 +290,27 @@ pub(crate) struct NodeBody {
     name: String,
     /// `primary` or `replica`.
     #[schema(examples("primary"))]
-    role: String,
+    role: &'static str,
     /// Host and port.
     address: String,
-    /// Connections that the answering instance has open to it.
+    /// Connections that the instance has open to it.
     connections: u32,
+    /// Reads that the instance has under way on it.
+    in_flight: u32,
+    /// Whether reads may go to it as a replica.
+    eligible: bool,
+    /// Why not, in words.
+    #[schema(examples("it is too stale"))]
+    reason: Option<&'static str>,
+    /// The timeline that it is on, as far as it has said.
+    timeline: Option<u32>,
+    /// Where a primary's log stood, or what a replica had replayed, when it was asked last.
+    #[schema(examples("16/B374D848"))]
+    lsn: Option<String>,
+    /// Bytes of log that a replica has not replayed.
+    lag_bytes: Option<u64>,
+    /// How old a replica's data can be at most.
+    staleness_ms: Option<u64>,
 }
 
 impl From<ClusterOverview> for ClusterBody {
@@ -314,15 +331,24 @@ impl From<NodeOverview> for NodeBody {
     fn from(node: NodeOverview) -> Self {
         let NodeOverview {
             name,
-            role,
             address,
             connections,
+            status,
         } = node;
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let reason = status.eligible.err().filter(|_| !status.is_primary);
         Self {
             name,
-            role,
+            role: if status.is_primary { "primary" } else { "replica" },
             address,
             connections,
+            in_flight: status.in_flight,
+            eligible: status.eligible.is_ok(),
+            reason: reason.map(Ineligible::as_str),
+            timeline: status.timeline.map(|timeline| timeline.0),
+            lsn: status.lsn.map(|lsn| lsn.to_string()),
+            lag_bytes: status.lag_bytes,
+            staleness_ms: status.staleness.map(milliseconds),
         }
     }
 }

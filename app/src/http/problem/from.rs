@@ -21,6 +21,7 @@ impl From<AuthError> for Problem {
             AuthError::TenantSuspended => ProblemKind::TenantSuspended,
             AuthError::Forbidden { .. } => ProblemKind::Forbidden,
             AuthError::Unavailable => ProblemKind::Unavailable,
+            AuthError::NoSession => return Self::internal(error),
         };
         Self::new(kind, error.to_string())
     }
@@ -68,7 +69,7 @@ impl From<DataError> for Problem {
         let retry_after = error.retry_after().unwrap_or(SOON);
         let detail = error.to_string();
         match error {
-            DataError::Busy { .. } => {
+            DataError::Busy { .. } | DataError::FallbackRefused(_) => {
                 Self::new(ProblemKind::Overloaded, detail).with_retry_after(retry_after)
             }
             DataError::Unavailable(cause) => {

@@ -24,28 +24,22 @@ impl<'t> Reports<'t> {
         Self { db }
     }
 
-    /// What the invoices of a month add up to. The numbers may be a little old; the settings are the ones that the caller
-    /// has last written, or the report would contradict what they have just chosen.
+    /// What the invoices of a month add up to. The numbers may be a little old; but the report must not contradict what the
+    /// caller has just chosen, so their own writes count. Settings and numbers are of one moment.
     pub async fn monthly(&self, month: Month, today: NaiveDate) -> Result<MonthlyReport, DataError> {
-        let settings = self
-            .db
-            .read(Consistency::Recent, async |mut conn| {
-                Ok::<_, DataError>(select_settings(&mut conn).await?)
+        self.db
+            .snapshot(Consistency::Eventual.and_own_writes(), async |mut conn| {
+                let settings = select_settings(&mut conn).await?;
+                let ReportSettings { include_today } = settings.unwrap_or_default();
+                let moments = month.moments((!include_today).then_some(today));
+                let totals = select_totals(&mut conn, &moments).await?;
+                Ok(MonthlyReport {
+                    month,
+                    include_today,
+                    totals,
+                })
             })
-            .await?;
-        let ReportSettings { include_today } = settings.unwrap_or_default();
-        let moments = month.moments((!include_today).then_some(today));
-        let totals = self
-            .db
-            .read(Consistency::Eventual, async |mut conn| {
-                Ok::<_, DataError>(select_totals(&mut conn, &moments).await?)
-            })
-            .await?;
-        Ok(MonthlyReport {
-            month,
-            include_today,
-            totals,
-        })
+            .await
     }
 
     /// Changes what reports count.

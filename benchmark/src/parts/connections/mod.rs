@@ -13,7 +13,7 @@ use std::{
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use tenant_management::{
-    Route, Tenancy,
+    Route, Session, Tenancy,
     data::{Consistency, DataError},
 };
 
@@ -161,7 +161,7 @@ async fn call(tenancy: Tenancy, routes: Vec<Arc<Route>>) -> (Histogram<u64>, Vec
 }
 
 async fn ask(tenancy: &Tenancy, route: Arc<Route>) -> anyhow::Result<i64> {
-    let db = tenancy.db(route)?;
+    let db = tenancy.db(route, Session::default())?;
     let answer = db.read(Consistency::Strict, |mut connection| async move {
         Ok::<_, DataError>(
             sqlx::query_scalar("select count(*) from invoices")

@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tenant_management::{
-    PoolLimits, Route, Tenancy, TenantDb, TenantId, TenantUuid,
+    PoolLimits, Route, Session, Tenancy, TenantDb, TenantId, TenantUuid,
     data::{Consistency, DataError, context},
 };
 
@@ -176,7 +176,7 @@ impl Reader {
     }
 
     async fn ask(&self, route: Arc<Route>) -> anyhow::Result<Marker> {
-        let db = self.tenancy.db(route)?;
+        let db = self.tenancy.db(route, Session::default())?;
         match self.access {
             Access::Handle => Ok(marker_of(&db).await?),
             Access::Routed => context::scope(db, Markers.find()).await,
