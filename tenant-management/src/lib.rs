@@ -11,6 +11,7 @@ mod instances;
 mod metrics;
 mod migrate;
 pub mod pool;
+mod promotions;
 mod provisioning;
 mod route;
 pub mod routing;

@@ -16,6 +16,7 @@ use crate::{
     instances::{self, Instance},
     migrate::{MigrateError, TenantMigrations},
     pool::PoolLimits,
+    promotions::{self, Promotions},
     provisioning::{Provisioner, one_at_a_time::OneAtATime, resumer},
     route::Route,
     routing::{
@@ -159,6 +160,12 @@ impl Tenancy {
             callers: OneAtATime::default(),
             stock_changed: Notify::new(),
         });
+        let promotions = Promotions {
+            catalog: catalog.clone(),
+            clusters: Arc::clone(&clusters),
+            follower: Arc::clone(&follower),
+        };
+        record_promotions(&tasks, promotions);
         start_tasks(&tasks, &instance, &follower, &provisioner, settings.poll_interval);
         let control = ControlPlane {
             catalog: catalog.clone(),
@@ -264,6 +271,18 @@ impl Tenancy {
         }
         self.inner.catalog.close().await;
     }
+}
+
+fn record_promotions(tasks: &TaskGroup, promotions: Promotions) {
+    let promotions = Arc::new(promotions);
+    tasks.spawn_every("record-promotions", promotions::LOOK, move || {
+        let promotions = Arc::clone(&promotions);
+        async move {
+            if let Err(error) = promotions.record().await {
+                tracing::warn!(%error, "A promotion could not be recorded in the catalog; this instance follows it all the same.");
+            }
+        }
+    });
 }
 
 fn start_tasks(

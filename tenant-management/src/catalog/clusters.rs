@@ -158,6 +158,51 @@ impl Catalog {
         Ok(())
     }
 
+    /// Records that another node of a cluster is the primary now. Says whether that was new; an unknown node changes nothing.
+    pub(crate) async fn register_primary(
+        &self,
+        cluster: &ClusterName,
+        node: &str,
+    ) -> Result<bool, CatalogError> {
+        let mut transaction = self.begin().await?;
+        // One after the other: there is no moment with two primaries, nor one that anybody sees with none.
+        let demoted = sqlx::query!(
+            r#"
+            update nodes
+            set role = 'replica'
+            where cluster = $1 and role = 'primary' and name <> $2
+                and exists (select from nodes where cluster = $1 and name = $2)
+            "#,
+            cluster.as_str(),
+            node,
+        )
+        .execute(&mut *transaction)
+        .await?;
+        if demoted.rows_affected() == 0 {
+            return Ok(false);
+        }
+        sqlx::query!(
+            "update nodes set role = 'primary' where cluster = $1 and name = $2",
+            cluster.as_str(),
+            node
+        )
+        .execute(&mut *transaction)
+        .await?;
+        let revision = revision::next(&mut transaction).await?;
+        sqlx::query!(
+            r#"
+            with changed as (update nodes set revision = $2 where cluster = $1)
+            update clusters set revision = $2 where name = $1
+            "#,
+            cluster.as_str(),
+            revision.0
+        )
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
     /// All clusters with their nodes, the primary first.
     pub(crate) async fn clusters(&self) -> Result<Vec<ClusterRecord>, CatalogError> {
         let mut connection = self.connection().await?;
