@@ -70,6 +70,8 @@ async fn a_frozen_broker_answers_nobody_until_it_is_thawed() {
 
     broker.freeze().await.unwrap();
     assert!(broker.is_frozen() && broker.is_running());
+    broker.start().await.unwrap();
+    assert!(broker.is_frozen(), "it runs already");
     assert!(timeout(SHORT, client.publish("", "q", b"lost?")).await.is_err());
     assert!(timeout(SHORT, connect(&broker.url())).await.is_err());
 

@@ -1,8 +1,10 @@
 //! Starting, stopping, killing and freezing a broker.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -30,12 +32,15 @@ const CONNECTION_START: [u8; 4] = [0, 10, 0, 10];
 
 impl Broker {
     /// Starts the broker, with the data and the ports it had, and waits until it answers clients. Does
-    /// nothing when it runs already.
+    /// nothing when it runs already, or is frozen.
     ///
     /// # Errors
     ///
     /// When the broker ends or does not answer; the error carries the end of its log.
     pub async fn start(&self) -> Result<(), SandboxError> {
+        if self.is_frozen() {
+            return Ok(());
+        }
         self.spawn()?;
         let ready = wait::until_async(START_LIMIT, async || {
             self.still_starting()?;
@@ -98,7 +103,7 @@ impl Broker {
     }
 
     /// A command of the broker's user that nothing from outside redirects.
-    pub(super) fn erlang_command(&self, program: &std::path::Path) -> Command {
+    pub(super) fn erlang_command(&self, program: &Path) -> Command {
         let mut command = self.account.command(program);
         for (name, _) in std::env::vars_os() {
             let bytes = name.as_encoded_bytes();
@@ -162,10 +167,11 @@ impl Broker {
     }
 
     async fn kill_the_rest(&self) -> Result<(), SandboxError> {
-        if let Some(vm) = &*self.vm.lock() {
-            vm.kill();
+        match &*self.vm.lock() {
+            Some(vm) => vm.kill(),
+            // Helpers end by themselves when the virtual machine has, but not at the same moment.
+            None => self.family().signal(Signal::SIGKILL),
         }
-        // Helpers end by themselves when the virtual machine has, but not at the same moment.
         let all_gone = || !self.is_running() && self.family().members().is_empty();
         let gone = wait::until(SIGNAL_LIMIT, || Ok::<_, SandboxError>(all_gone().then_some(())));
         gone.await?

@@ -37,7 +37,8 @@ impl Broker {
     /// Makes the broker lose messages although it is up and confirms them: the queues that exist now are
     /// unbound from their exchanges, exclusive ones too, and nobody is told. `false` binds them again,
     /// those that still exist. What was published meanwhile stays lost; a queue that is bound after
-    /// `discard(true)` gets its messages. Returns how many bindings there were.
+    /// `discard(true)` gets its messages, and who publishes with the flag `mandatory` gets them back.
+    /// Returns how many bindings there were.
     ///
     /// # Errors
     ///

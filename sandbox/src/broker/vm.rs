@@ -63,7 +63,7 @@ impl Family {
     }
 
     /// Sends a signal to all members, and to those that they start meanwhile.
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         let mut reached = Vec::new();
         loop {
             let fresh: Vec<_> = self
