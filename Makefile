@@ -29,11 +29,12 @@ check: ## formatting, lints, and whether the descriptions of SQL statements are 
 	cargo clippy --workspace --all-targets $(FEATURES) -- --deny warnings
 	scripts/prepare-queries --check
 
-test-15: ## all tests on the system's PostgreSQL
-	@scripts/need cargo postgresql
+test-15: ## all tests on the system's PostgreSQL and RabbitMQ
+	@scripts/need cargo postgresql rabbitmq
 	cargo test --workspace $(FEATURES)
 
 test-18: ## the tests that talk to servers, on PostgreSQL 18
+	@scripts/need cargo rabbitmq
 	PG_BIN="$$(scripts/postgresql-18)" cargo test --workspace $(FEATURES) --tests
 
 tour: ## runs the files in http/ against a started service

@@ -1,7 +1,8 @@
 //! Which operating-system user the servers run as.
 //!
 //! PostgreSQL refuses to run as root, and containers usually are root, so root hands its servers to
-//! the user `postgres`. Anybody else runs them as themselves. Refuses to know what the programs are.
+//! the user `postgres`, and its brokers to `rabbitmq`. Anybody else runs them as themselves. Refuses to
+//! know what the programs are.
 
 use std::ffi::OsStr;
 use std::io;
@@ -27,11 +28,22 @@ impl Account {
         if !geteuid().is_root() {
             return Ok(Self { other: None });
         }
-        ["postgres", "nobody"]
+        Self::first_of(["postgres", "nobody"]).ok_or(SandboxError::NoServerUser)
+    }
+
+    /// The caller, or `rabbitmq` (else `nobody`) when the caller is root.
+    pub(crate) fn for_brokers() -> Result<Self, SandboxError> {
+        if !geteuid().is_root() {
+            return Ok(Self { other: None });
+        }
+        Self::first_of(["rabbitmq", "nobody"]).ok_or(SandboxError::NoBrokerUser)
+    }
+
+    fn first_of(names: [&str; 2]) -> Option<Self> {
+        let found = names
             .into_iter()
-            .find_map(|name| User::from_name(name).ok().flatten())
-            .map(|user| Self { other: Some(user) })
-            .ok_or(SandboxError::NoServerUser)
+            .find_map(|name| User::from_name(name).ok().flatten());
+        found.map(|user| Self { other: Some(user) })
     }
 
     /// A command that will run as this user, in a process group of its own so that a Ctrl-C in the

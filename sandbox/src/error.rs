@@ -37,6 +37,46 @@ pub enum SandboxError {
     )]
     NoServerUser,
 
+    /// RabbitMQ's server was not found.
+    #[error(
+        "no RabbitMQ server was found (looked in {searched}). Install one, for example with \
+         `apt-get install rabbitmq-server`, or set RABBITMQ_BIN to the folder that holds the scripts \
+         `rabbitmq-server` and `rabbitmq-env`"
+    )]
+    BrokerNotFound {
+        /// The places that were tried, for the reader.
+        searched: String,
+    },
+
+    /// Erlang's tool for talking to a broker was not found.
+    #[error(
+        "`erl_call` was not found (looked in PATH and beside `erl`). It comes with Erlang: \
+         `apt-get install erlang-base`"
+    )]
+    ErlCallNotFound,
+
+    /// The caller is root, and there is nobody else to run a broker as.
+    #[error(
+        "there is no user `rabbitmq` or `nobody` to run a broker as. \
+         Create one with `useradd --system rabbitmq`, or call this as another user"
+    )]
+    NoBrokerUser,
+
+    /// A broker did not do what it was told.
+    #[error("cannot {doing} on {broker}: {reason}")]
+    Broker {
+        /// The broker's name.
+        broker: String,
+        /// What was tried.
+        doing: &'static str,
+        /// What it said.
+        reason: String,
+    },
+
+    /// A certificate could not be made.
+    #[error("cannot make a certificate: {0}")]
+    Certificate(#[source] rcgen::Error),
+
     /// The user that runs the servers cannot get into a folder.
     #[error(
         "user `{user}`, who runs the servers, cannot enter {}. Give every folder on the way the \
@@ -135,7 +175,7 @@ pub enum SandboxError {
         hint: String,
     },
 
-    /// One of PostgreSQL's tools failed.
+    /// One of the servers' own tools failed.
     #[error("`{program}` failed ({status}): {output}")]
     ProgramFailed {
         /// The tool's name.

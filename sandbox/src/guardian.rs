@@ -1,4 +1,4 @@
-//! Nothing is left behind, however the owner of a cluster ends.
+//! Nothing is left behind, however the owner of a cluster or broker ends.
 //!
 //! A guardian is a small shell script (`guardian.sh`) in a process of its own that waits at a pipe.
 //! When the other end closes, because the cluster was stopped or dropped or because its process was
@@ -82,9 +82,9 @@ impl Drop for Guardian {
         if self.process.wait().is_ok_and(|status| status.success()) {
             return;
         }
-        tracing::warn!(folder = %self.root.display(), "The guardian of a cluster did not finish; another one tries.");
+        tracing::warn!(folder = %self.root.display(), "A guardian did not finish; another one tries.");
         if let Err(error) = Self::clear_up(&self.root, &self.lock, self.orders) {
-            tracing::error!(folder = %self.root.display(), %error, "Something of a cluster was left behind.");
+            tracing::error!(folder = %self.root.display(), %error, "Something of a sandbox was left behind.");
         }
     }
 }

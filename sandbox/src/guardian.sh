@@ -1,10 +1,10 @@
-# Stops the servers of one cluster, and removes its folder, once nobody else can.
+# Stops the servers of one cluster or broker, and removes its folder, once nobody else can.
 #
-# Standard input is a pipe whose only writer is the process that owns the cluster. However that
+# Standard input is a pipe whose only writer is the process that owns the folder. However that
 # process ends, the kernel closes its end, and the loop below ends with it.
-# Standard output is the cluster's lock: nobody else can take it before this script has ended.
+# Standard output is the folder's lock: nobody else can take it before this script has ended.
 #
-#   SANDBOX_ROOT    the cluster's folder
+#   SANDBOX_ROOT    the folder
 #   SANDBOX_REMOVE  not empty: remove the folder
 #
 # Both come by environment, not as arguments, so that this script never finds itself below.
@@ -18,11 +18,17 @@ while read -r word; do
     esac
 done
 
-# Every server, and every tool that prepares one, was started with -D<folder>/<node> as one word. To
+# Every PostgreSQL server, and every tool that prepares one, was started with -D<folder>/<node> as one
+# word. A broker and its many helpers carry SANDBOX_BROKER=<folder>/ in their environment instead. To
 # go by that instead of by a recorded process id has three merits: it finds a server that was started
 # in the very moment its owner died, a reused id is never mistaken, and a zombie does not count.
 servers() {
-    printf '%s\n' "-D$SANDBOX_ROOT/" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3
+    if [ -d "$SANDBOX_ROOT/broker" ]; then
+        mark="SANDBOX_BROKER=$SANDBOX_ROOT/" where=environ
+    else
+        mark="-D$SANDBOX_ROOT/" where=cmdline
+    fi
+    printf '%s\n' "$mark" | grep -lFf - /proc/[0-9]*/$where 2>/dev/null | cut -d / -f 3
 }
 
 children_of() {

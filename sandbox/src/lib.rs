@@ -4,6 +4,7 @@
 
 mod account;
 mod binaries;
+mod broker;
 mod builder;
 mod cluster;
 mod error;
@@ -24,6 +25,7 @@ mod tool;
 mod wait;
 
 pub use binaries::{Binaries, ServerVersion};
+pub use broker::{Broker, BrokerBuilder, BrokerConnection, BrokerQueue, BrokerRoute};
 pub use builder::ClusterBuilder;
 pub use cluster::Cluster;
 pub use error::SandboxError;

@@ -101,7 +101,7 @@ impl Postmaster {
 }
 
 /// The end of a process between the look and the signal is no error: there is nothing left to signal.
-fn send(pid: Pid, signal: Signal) {
+pub(crate) fn send(pid: Pid, signal: Signal) {
     if let Err(error) = kill(pid, signal)
         && error != nix::errno::Errno::ESRCH
     {

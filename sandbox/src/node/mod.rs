@@ -5,6 +5,7 @@
 mod life;
 mod replication;
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -147,7 +148,8 @@ impl Node {
     ///
     /// When no port can be had.
     pub async fn proxy(&self) -> Result<Proxy, SandboxError> {
-        Proxy::start(self.clone())
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
+        Proxy::start(self.clone(), self.name(), address)
     }
 
     pub(crate) fn password(&self) -> &SecretString {

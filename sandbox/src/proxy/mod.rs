@@ -1,11 +1,12 @@
-//! A TCP proxy in front of a node, which can misbehave as networks do.
+//! A TCP proxy in front of a server, which can misbehave as networks do.
 //!
-//! Owns its port and its connections. Refuses to know PostgreSQL's protocol: it moves bytes.
+//! Owns its port and its connections. Refuses to know any protocol: it moves bytes. What is behind it
+//! only matters for the URLs that lead there.
 
 mod connection;
 mod listener;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,15 +20,15 @@ use crate::error::{Doing, SandboxError};
 use crate::node::Node;
 use crate::port::ReservedPort;
 
-/// A TCP proxy in front of a [`Node`]. Its port stays the same as long as it lives; dropping it closes
-/// its connections.
+/// A TCP proxy in front of a [`Node`], a [`Broker`](crate::Broker) or any other server. Its port stays
+/// the same as long as it lives; dropping it closes its connections.
 ///
 /// It forwards until it is told otherwise. Each of [`cut`](Self::cut), [`black_hole`](Self::black_hole),
 /// [`delay`](Self::delay) and [`restore`](Self::restore) replaces what was in effect before, and has
 /// taken effect when it returns.
 #[derive(Debug)]
-pub struct Proxy {
-    node: Node,
+pub struct Proxy<S = Node> {
+    server: S,
     port: u16,
     orders: watch::Sender<Order>,
     status: watch::Receiver<Status>,
@@ -72,9 +73,32 @@ struct Status {
     connections: usize,
 }
 
+impl Proxy<SocketAddr> {
+    /// A new proxy in front of whatever listens at this address, now or later.
+    ///
+    /// # Errors
+    ///
+    /// When no port can be had.
+    pub async fn before(address: SocketAddr) -> Result<Self, SandboxError> {
+        Self::start(address, &address.to_string(), address)
+    }
+}
+
 impl Proxy {
-    pub(crate) fn start(node: Node) -> Result<Self, SandboxError> {
-        let port = ReservedPort::any().doing(|| format!("reserve a port for a proxy of {}", node.name()))?;
+    /// As [`Node::url`], by way of this proxy.
+    pub fn url(&self, database: &str) -> String {
+        self.server.url_at(self.port, database)
+    }
+
+    /// As [`Node::connect_options`], by way of this proxy.
+    pub fn connect_options(&self, database: &str) -> PgConnectOptions {
+        self.server.connect_options(database).port(self.port)
+    }
+}
+
+impl<S> Proxy<S> {
+    pub(crate) fn start(server: S, name: &str, target: SocketAddr) -> Result<Self, SandboxError> {
+        let port = ReservedPort::any().doing(|| format!("reserve a port for a proxy of {name}"))?;
         let number = port.number();
         let listener = listener::listen(number).doing(|| format!("listen on port {number}"))?;
 
@@ -88,16 +112,16 @@ impl Proxy {
         let bytes = Arc::new(AtomicU64::new(0));
         let task = listener::Task {
             port,
-            target: SocketAddr::from((Ipv4Addr::LOCALHOST, node.port())),
+            target,
             orders: order_receiver,
             status: status_sender,
             bytes: bytes.clone(),
         };
-        let span = tracing::debug_span!("proxy", db.node = node.name(), port = number);
+        let span = tracing::debug_span!("proxy", server = name, port = number);
         // Owned by the proxy, and ended with it; it has nothing to finish.
         let task = AbortOnDropHandle::new(tokio::spawn(task.run(listener).instrument(span)));
         Ok(Self {
-            node,
+            server,
             port: number,
             orders,
             status,
@@ -111,14 +135,9 @@ impl Proxy {
         self.port
     }
 
-    /// As [`Node::url`], by way of this proxy.
-    pub fn url(&self, database: &str) -> String {
-        self.node.url_at(self.port, database)
-    }
-
-    /// As [`Node::connect_options`], by way of this proxy.
-    pub fn connect_options(&self, database: &str) -> PgConnectOptions {
-        self.node.connect_options(database).port(self.port)
+    /// What is behind the proxy.
+    pub(crate) fn server(&self) -> &S {
+        &self.server
     }
 
     /// Closes all connections, and refuses new ones: as when a machine goes down.
