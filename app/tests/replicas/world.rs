@@ -20,7 +20,7 @@ use crate::{
     common::{self, Answer, OPERATOR_TOKEN, Responses, eventually},
 };
 
-const MASTER_KEY: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+pub(crate) const MASTER_KEY: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 
 /// A cluster with replicas and an empty catalog.
 pub(crate) struct World {
@@ -45,8 +45,6 @@ impl World {
     pub(crate) async fn with(builder: sandbox::ClusterBuilder) -> Self {
         let cluster = builder
             .setting("max_connections", "300")
-            // A paused replica must not be taken for a conflict before a test asks for one.
-            .setting("max_standby_streaming_delay", "30s")
             .start()
             .await
             .expect("a cluster starts");
@@ -63,12 +61,6 @@ impl World {
     pub(crate) fn set(mut self, key: &str, value: &str) -> Self {
         let variable = format!("TENANTRY__{}", key.to_uppercase().replace('.', "__"));
         self.settings.push((variable, value.to_owned()));
-        self
-    }
-
-    /// Instances reach this node under another address, such as a proxy's.
-    pub(crate) fn reached_at(mut self, node: usize, url: String) -> Self {
-        self.urls[node] = url;
         self
     }
 

@@ -15,27 +15,37 @@ use crate::Lsn;
 /// that far behind is not chosen.
 const KEPT: usize = 256;
 
+/// A place where the log stood for a while.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    lsn: Lsn,
+    /// The first time that it was seen there: whatever is no older has got to it.
+    first: Instant,
+    /// The last time: whatever has got to it is no older.
+    last: Instant,
+}
+
 /// The last samples of one timeline, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
-    samples: VecDeque<(Instant, Lsn)>,
+    samples: VecDeque<Sample>,
 }
 
 impl Samples {
     /// Notes that the primary's log had got to `lsn` at `at` or later.
     pub(super) fn push(&mut self, at: Instant, lsn: Lsn) {
+        // A crash with asynchronous commit: what came after is not there any more.
+        while self.samples.back().is_some_and(|last| last.lsn > lsn) {
+            self.samples.pop_back();
+        }
         match self.samples.back_mut() {
-            // Nothing was written: what has reached this place is as new as the later moment.
-            Some((last_at, last_lsn)) if *last_lsn == lsn => *last_at = (*last_at).max(at),
-            // A crash with asynchronous commit: what came after is not there any more.
-            Some((_, last_lsn)) if *last_lsn > lsn => {
-                while self.samples.back().is_some_and(|(_, last)| *last >= lsn) {
-                    self.samples.pop_back();
-                }
-                self.samples.push_back((at, lsn));
-            }
-            Some((last_at, _)) if *last_at > at => {}
-            _ => self.samples.push_back((at, lsn)),
+            // Nothing was written.
+            Some(last) if last.lsn == lsn => last.last = last.last.max(at),
+            _ => self.samples.push_back(Sample {
+                lsn,
+                first: at,
+                last: at,
+            }),
         }
         if self.samples.len() > KEPT {
             self.samples.pop_front();
@@ -49,15 +59,15 @@ impl Samples {
 
     /// The moment that data which has got to `replayed` includes: all that was committed before it is there.
     pub(super) fn included_by(&self, replayed: Lsn) -> Option<Instant> {
-        let reached = self.samples.partition_point(|(_, lsn)| *lsn <= replayed);
-        reached.checked_sub(1).map(|newest| self.samples[newest].0)
+        let reached = self.samples.partition_point(|sample| sample.lsn <= replayed);
+        reached.checked_sub(1).map(|newest| self.samples[newest].last)
     }
 
     /// Where the log stood at least `ago` before `now`: whatever is fresher than `ago` has got there.
     pub(super) fn settled(&self, now: Instant, ago: Duration) -> Option<Lsn> {
         let before = now.checked_sub(ago)?;
-        let old = self.samples.partition_point(|(at, _)| *at <= before);
-        old.checked_sub(1).map(|newest| self.samples[newest].1)
+        let old = self.samples.partition_point(|sample| sample.first <= before);
+        old.checked_sub(1).map(|newest| self.samples[newest].lsn)
     }
 }
 
@@ -96,6 +106,8 @@ mod tests {
         }
         assert_eq!(samples.included_by(lsn(10)), Some(at(start, 599_000)));
         assert_eq!(samples.included_by(lsn(9)), None);
+        let settled = samples.settled(at(start, 599_000), Duration::from_secs(2));
+        assert_eq!(settled, Some(lsn(10)));
     }
 
     #[test]
