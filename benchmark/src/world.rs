@@ -60,8 +60,18 @@ impl World {
     ///
     /// When the server does not start.
     pub async fn start(durable: bool) -> anyhow::Result<Self> {
+        Self::with_replicas(durable, 0).await
+    }
+
+    /// Starts a server with streaming replicas.
+    ///
+    /// # Errors
+    ///
+    /// When a server does not start.
+    pub async fn with_replicas(durable: bool, replicas: usize) -> anyhow::Result<Self> {
         let builder = Cluster::builder()
             .durable(durable)
+            .replicas(replicas)
             .setting("max_connections", "200");
         let cluster = builder.start().await.context("the server does not start")?;
         Ok(Self { cluster })
@@ -102,7 +112,12 @@ impl World {
                 name: ClusterName::parse("main")?,
                 region: "eu".to_owned(),
                 primary: self.cluster.primary().url("postgres").into(),
-                replicas: vec![],
+                replicas: self
+                    .cluster
+                    .replicas()
+                    .iter()
+                    .map(|replica| replica.url("postgres").into())
+                    .collect(),
                 max_connections: wishes.max_connections,
             }],
             overwrite_clusters: true,

@@ -17,6 +17,12 @@ pub(super) struct ClustersArguments {
 enum ClustersCommand {
     /// List the clusters that hold tenants' databases.
     List,
+    /// Show one cluster and its servers, as the answering instance sees them.
+    #[command(after_help = "Example:\n  tenantry clusters show main")]
+    Show {
+        /// The cluster's name
+        cluster: String,
+    },
 }
 
 const COLUMNS: &[Column] = &[
@@ -26,6 +32,17 @@ const COLUMNS: &[Column] = &[
     ("spares", "/spares"),
     ("accepts tenants", "/accepts_tenants"),
     ("max connections", "/max_connections"),
+];
+
+const NODE_COLUMNS: &[Column] = &[
+    ("node", "/name"),
+    ("role", "/role"),
+    ("address", "/address"),
+    ("eligible", "/eligible"),
+    ("staleness ms", "/staleness_ms"),
+    ("lag bytes", "/lag_bytes"),
+    ("connections", "/connections"),
+    ("reason", "/reason"),
 ];
 
 pub(super) async fn run(arguments: ClustersArguments) -> Result<(), Failure> {
@@ -39,6 +56,11 @@ pub(super) async fn run(arguments: ClustersArguments) -> Result<(), Failure> {
                 COLUMNS,
                 "No clusters. They are registered from the configuration at the first start.",
             )
+        }
+        ClustersCommand::Show { cluster } => {
+            let cluster = client.get(&["control", "v1", "clusters", &cluster]).await?;
+            output.one(&cluster, COLUMNS)?;
+            output.part(&cluster, "/nodes", NODE_COLUMNS)
         }
     }
 }

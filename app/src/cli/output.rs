@@ -41,6 +41,17 @@ impl Output {
         }
     }
 
+    /// Prints a list within an object that [`Self::one`] has printed: in JSON it is there already.
+    pub(super) fn part(self, answer: &Value, pointer: &str, columns: &[Column]) -> Result<(), Failure> {
+        match (self, answer.pointer(pointer).and_then(Value::as_array)) {
+            (Self::Table, Some(items)) if !items.is_empty() => {
+                print("")?;
+                print(&rows(items, columns))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Prints the `items` of a list: a row per item, or a sentence when there are none.
     pub(super) fn list(self, answer: &Value, columns: &[Column], none: &str) -> Result<(), Failure> {
         if self == Self::Json {
@@ -50,15 +61,20 @@ impl Output {
         if items.is_empty() {
             return print(none);
         }
-        let mut table = new_table();
-        table.set_header(columns.iter().map(|(heading, _)| heading.to_uppercase()));
-        table.add_rows(
-            items
-                .iter()
-                .map(|item| columns.iter().map(|(_, pointer)| text_at(item, pointer))),
-        );
-        print(&lines(table))
+        print(&rows(items, columns))
     }
+}
+
+/// A row per item, below a header.
+fn rows(items: &[Value], columns: &[Column]) -> String {
+    let mut table = new_table();
+    table.set_header(columns.iter().map(|(heading, _)| heading.to_uppercase()));
+    table.add_rows(
+        items
+            .iter()
+            .map(|item| columns.iter().map(|(_, pointer)| text_at(item, pointer))),
+    );
+    lines(table)
 }
 
 fn new_table() -> Table {

@@ -6,6 +6,7 @@
 pub mod connections;
 pub mod isolation_race;
 pub mod provisioning;
+pub mod routed_read;
 pub mod routing_decision;
 
 use clap::ValueEnum;
@@ -28,6 +29,8 @@ pub enum Part {
     IsolationRace,
     /// Many tenants over few connections.
     Connections,
+    /// What a read from a replica with a position costs.
+    RoutedRead,
 }
 
 /// How much to measure.
@@ -62,6 +65,7 @@ impl Part {
             Self::Provisioning => "provisioning",
             Self::IsolationRace => "isolation-race",
             Self::Connections => "connections",
+            Self::RoutedRead => "routed-read",
         }
     }
 
@@ -88,6 +92,10 @@ impl Part {
             Self::Connections => {
                 let data = connections::measure(extent).await?;
                 self.keep(extent, begun, data, connections::section)
+            }
+            Self::RoutedRead => {
+                let data = routed_read::measure(extent).await?;
+                self.keep(extent, begun, data, routed_read::section)
             }
         }
     }
@@ -121,6 +129,7 @@ impl Part {
             Self::Provisioning => self.read(provisioning::section),
             Self::IsolationRace => self.read(isolation_race::section),
             Self::Connections => self.read(connections::section),
+            Self::RoutedRead => self.read(routed_read::section),
         }
     }
 
