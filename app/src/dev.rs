@@ -133,7 +133,9 @@ async fn start(arguments: DevArguments) -> Result<Running, Failure> {
     drop(progress);
 
     folder.write(CONFIG, &configuration::render(&cluster, &memory, &listen))?;
-    let config = Config::load_with(&folder.at(CONFIG), environment(&arguments)).map_err(Failure::usage)?;
+    let mut config =
+        Config::load_with(&folder.at(CONFIG), environment(&arguments)).map_err(Failure::usage)?;
+    config.overwrite_clusters = true;
     telemetry::init(&config.log);
     let service = serve::start(config).await.map_err(Failure::operation)?;
 

@@ -34,6 +34,9 @@ pub struct Config {
     pub security: SecurityConfig,
     /// Clusters that are registered at first start.
     pub clusters: Vec<ClusterSettings>,
+    /// Whether [`Self::clusters`] also replace what the catalog knows about clusters of the same names. No setting says so:
+    /// `tenantry dev` does, whose servers are what it has just started.
+    pub overwrite_clusters: bool,
     /// Reads from replicas.
     pub reads: ReadsConfig,
     /// Connections to tenants' databases.

@@ -36,6 +36,7 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
         broker,
         security: security?,
         clusters: clusters?,
+        overwrite_clusters: false,
         reads: reads?,
         pools: pools?,
         provisioning: provisioning?,

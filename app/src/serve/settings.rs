@@ -25,7 +25,7 @@ pub(super) fn tenancy(config: &Config, address: SocketAddr) -> Result<TenancySet
         catalog_max_connections: config.catalog.max_connections,
         keys: config.security.keys.clone(),
         clusters: config.clusters.clone(),
-        overwrite_clusters: false,
+        overwrite_clusters: config.overwrite_clusters,
         migrations: TenantMigrations::new(migrations),
         pools: config.pools.clone(),
         reads: config.reads.settings.clone(),

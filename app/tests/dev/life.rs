@@ -19,6 +19,33 @@ async fn create_invoice(ready: &Value, key: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_number_of_replicas_is_what_the_service_sees() {
+    let mut dev = Dev::new();
+    for replicas in ["0", "2"] {
+        dev.start(&["--replicas", replicas]);
+        let ready = dev.ready().await;
+        let (status, cluster) = get(&ready, "/control/v1/clusters/main", &ready["operator_token"]).await;
+        let nodes = cluster["nodes"].as_array().unwrap();
+        let seen: Vec<_> = nodes
+            .iter()
+            .map(|node| node["address"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            (status, nodes.len().to_string()),
+            (200, (replicas.parse::<usize>().unwrap() + 1).to_string())
+        );
+        for url in ready["replica_urls"].as_array().unwrap() {
+            assert!(
+                seen.iter().any(|address| url.as_str().unwrap().contains(address)),
+                "{url} in {seen:?}"
+            );
+        }
+        dev.signal("INT");
+        dev.ended().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn it_starts_again_on_the_same_data_and_leaves_nothing_behind() {
     let mut dev = Dev::new();
     dev.start(&[]);
