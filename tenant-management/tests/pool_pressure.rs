@@ -187,6 +187,34 @@ async fn a_server_that_never_answers_costs_its_time_limit_and_no_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_burst_opens_a_few_connections_at_a_time() {
+    // Given: a way to the server that swallows everything, so that no opening ends.
+    let world = World::start().await;
+    let routes = world.tenants(4).await;
+    let proxy = world.cluster.primary().proxy().await.expect("a proxy starts");
+    let settings = world.settings(60, limits());
+    let admin = settings.admin.clone().host("127.0.0.1").port(proxy.port());
+    let pool = world.pool_from(NodeSettings { admin, ..settings });
+    proxy.black_hole().await;
+    // When: forty callers, for all of whom there is room.
+    let mut callers = JoinSet::new();
+    for number in 0..40 {
+        let (pool, route) = (pool.clone(), Arc::clone(&routes[number % routes.len()]));
+        callers.spawn(async move { pool.acquire(&route).await.map(drop) });
+    }
+    // Then.
+    eventually("eight are being opened", async || proxy.connections() == 8).await;
+    assert_eq!(pool.stats().opening, 40);
+    let watched = Instant::now();
+    while watched.elapsed() < Duration::from_millis(200) {
+        assert_eq!(proxy.connections(), 8);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    callers.shutdown().await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_callers_that_leave_at_any_moment_leaks_nothing() {
     // Given: three places and five tenants.
     let world = World::start().await;

@@ -29,7 +29,10 @@ impl Attempt {
 
     pub(super) async fn run(mut self, route: Arc<Route>) {
         let shared = Arc::clone(&self.shared);
-        let opening = connect(&shared.settings, &shared.keys, &route);
+        let opening = async {
+            let _turn = shared.openings.acquire().await;
+            connect(&shared.settings, &shared.keys, &route).await
+        };
         let Some(result) = shared.cancelled.run_until_cancelled(opening).await else {
             return;
         };

@@ -13,7 +13,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -33,6 +33,11 @@ use crate::{
     tasks::TaskGroup,
 };
 
+/// Connections to one server that are opened at the same time. Each costs both sides milliseconds of computing (SCRAM, and a
+/// new process with cold caches); when a burst opens dozens at once, all of them take longer than any may, and none succeeds.
+/// Further ones wait for their turn, within their callers' patience.
+pub(super) const OPENINGS: usize = 8;
+
 /// What a waiter gets.
 pub(super) type Delivery = Result<TenantConnection, AcquireError>;
 
@@ -46,6 +51,8 @@ pub(super) struct Shared {
     tasks: TaskGroup,
     pub(super) closing: mpsc::UnboundedSender<Closing>,
     administrative: AtomicBool,
+    /// Turns to open a connection.
+    pub(super) openings: Semaphore,
     state: Mutex<State>,
 }
 
@@ -96,6 +103,7 @@ impl Shared {
             tasks: tasks.clone(),
             closing,
             administrative: AtomicBool::new(false),
+            openings: Semaphore::new(OPENINGS),
             state: Mutex::new(State::new(budget, ceiling)),
         }
     }
