@@ -16,13 +16,12 @@ use sqlx::{Connection, Executor, PgConnection};
 use tokio::sync::Semaphore;
 
 const OPERATOR_TOKEN: &str = "operator-token-of-this-test-only";
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 6] = [
     "create-role",
     "create-database",
-    "restrict-connections",
-    "mark",
-    "label",
+    "assign",
     "verify",
+    "label",
     "record",
 ];
 

@@ -186,10 +186,8 @@ impl Catalog {
             operation: row.id,
             generation: row.generation,
             attempts: row.attempts,
-            step: row
-                .step
-                .parse()
-                .map_err(|()| CatalogError::NotUnderstood("an operation's step"))?,
+            // Another version of the service may have other steps; whoever takes over begins at the first in any case.
+            step: row.step.parse().unwrap_or(Step::FIRST),
             tenant: tenant_id(&row.slug)?,
             uuid: row.uuid,
             cluster: cluster_name(&row.cluster)?,
@@ -204,7 +202,7 @@ impl Catalog {
         schema_version: i32,
     ) -> Result<Result<(), LostLease>, CatalogError> {
         let mut transaction = self.begin().await?;
-        if !end(&mut transaction, lease, OperationState::Succeeded, None, None).await? {
+        if !end(&mut transaction, lease, Step::Record, None).await? {
             return Ok(Err(LostLease));
         }
         // A tenant that took a spare has been in service since it has its name.
@@ -233,24 +231,17 @@ impl Catalog {
         Ok(Ok(()))
     }
 
-    /// Records that an attempt failed, and when the next one is due. The name stays taken.
+    /// Records at which step an attempt failed, why, and when the next one is due. The name stays taken.
     pub(crate) async fn fail_creation(
         &self,
         lease: &OperationLease,
+        step: Step,
         error: &str,
         next_attempt: Duration,
     ) -> Result<Result<(), LostLease>, CatalogError> {
         let mut transaction = self.begin().await?;
         let retry_at = Utc::now() + next_attempt;
-        if !end(
-            &mut transaction,
-            lease,
-            OperationState::Failed,
-            Some(error),
-            Some(retry_at),
-        )
-        .await?
-        {
+        if !end(&mut transaction, lease, step, Some((error, retry_at))).await? {
             return Ok(Err(LostLease));
         }
         set_state(
@@ -265,29 +256,31 @@ impl Catalog {
     }
 }
 
-/// Records an end, if the lease is still the current one.
+/// Records an end, if the lease is still the current one: success, or why not and when to try again.
 async fn end(
     transaction: &mut PgConnection,
     lease: &OperationLease,
-    state: OperationState,
-    error: Option<&str>,
-    next_attempt_at: Option<DateTime<Utc>>,
+    step: Step,
+    failure: Option<(&str, DateTime<Utc>)>,
 ) -> Result<bool, CatalogError> {
-    let steps_done =
-        (state == OperationState::Succeeded).then_some(i32::try_from(Step::COUNT).unwrap_or(i32::MAX));
+    let (state, steps_done) = match failure {
+        None => ("SUCCEEDED", step.number() + 1),
+        Some(_) => ("FAILED", step.number()),
+    };
     let ended = sqlx::query!(
         r#"
         update operations
-        set state = $3, error = $4, next_attempt_at = $5, steps_done = coalesce($6, steps_done), finished_at = now(),
-            owner = null, lease_until = null
+        set state = $3, step = $4, steps_done = $5, error = $6, next_attempt_at = $7, finished_at = now(), owner = null,
+            lease_until = null
         where id = $1 and generation = $2 and state = 'RUNNING'
         "#,
         lease.operation.0,
         lease.generation.0,
-        if state == OperationState::Succeeded { "SUCCEEDED" } else { "FAILED" },
-        error,
-        next_attempt_at,
+        state,
+        step.as_str(),
         steps_done,
+        failure.map(|(error, _)| error),
+        failure.map(|(_, retry_at)| retry_at),
     )
     .execute(transaction)
     .await?;

@@ -12,6 +12,7 @@ use sqlx::{
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::steps::Step;
 use crate::{ids::TenantUuid, secret::scram_verifier, tenant_id::TenantId};
 
 /// The group role that owns what all tenants' roles may do.
@@ -78,6 +79,8 @@ pub(crate) struct Blueprint<'b> {
     pub(crate) uuid: TenantUuid,
     pub(crate) password: &'b SecretString,
     pub(crate) template: &'b str,
+    /// Whose it will be. A spare has yet to find out.
+    pub(crate) tenant: Option<&'b TenantId>,
 }
 
 /// The administrator of one cluster's primary.
@@ -135,8 +138,20 @@ impl ServerAdmin {
         &self.pool
     }
 
+    /// Carries out a step that touches the cluster. Tenants and spares go through the same.
+    pub(crate) async fn carry_out(&self, step: Step, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
+        match step {
+            Step::CreateRole => self.create_role(blueprint).await,
+            Step::CreateDatabase => self.create_database(blueprint).await,
+            Step::Assign => self.assign(blueprint).await,
+            Step::Verify => self.verify(blueprint).await,
+            Step::Label => self.label(blueprint).await,
+            Step::Record => Ok(()),
+        }
+    }
+
     /// Step: the role. One that is there already is ours, since its name is a UUID of ours; it gets the password again.
-    pub(crate) async fn create_role(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
+    async fn create_role(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
         let name = blueprint.uuid.physical_name();
         let verifier = scram_verifier(blueprint.password);
         let attributes = "login nosuperuser nocreatedb nocreaterole noreplication nobypassrls";
@@ -157,7 +172,7 @@ impl ServerAdmin {
 
     /// Step: the database. `CREATE DATABASE` happens whole or not at all; only a `DROP DATABASE` that was interrupted leaves
     /// half a database, which PostgreSQL marks, and which is dropped and made again.
-    pub(crate) async fn create_database(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
+    async fn create_database(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
         let name = blueprint.uuid.physical_name();
         let create = format!("create database {name} template {}", blueprint.template);
         match self
@@ -190,42 +205,32 @@ impl ServerAdmin {
         Ok(half.unwrap_or(false))
     }
 
-    /// Step: nobody but the tenant's role may connect.
-    pub(crate) async fn restrict_connections(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
+    /// Step: nobody but the tenant's role may connect, and the database says whose it is. One message with several statements
+    /// is one transaction: the server waits for its disk once.
+    async fn assign(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
         let name = blueprint.uuid.physical_name();
-        let statement =
-            format!("revoke all on database {name} from public; grant connect on database {name} to {name}");
-        let mut connection = self
-            .pool
-            .acquire()
-            .await
-            .map_err(failed("the cluster cannot be reached"))?;
-        sqlx::raw_sql(AssertSqlSafe(statement))
-            .execute(&mut *connection)
-            .await
-            .map(drop)
-            .map_err(failed("connections could not be restricted"))
-    }
-
-    /// Step: the mark of whose database it is.
-    pub(crate) async fn mark(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
-        let statement = format!(
-            "alter database {} set {MARKER} = '{}'",
-            blueprint.uuid.physical_name(),
-            blueprint.uuid
+        let statements = format!(
+            "revoke all on database {name} from public; grant connect on database {name} to {name}; \
+             alter database {name} set {MARKER} = '{}'; {}",
+            blueprint.uuid,
+            comment(blueprint).unwrap_or_default()
         );
-        self.run("the database could not be marked", statement).await
+        let assigned = sqlx::raw_sql(AssertSqlSafe(statements)).execute(&self.pool).await;
+        assigned
+            .map(drop)
+            .map_err(failed("the database could not be given to its tenant"))
     }
 
     /// Step: the tenant's public name, for people.
-    pub(crate) async fn label(&self, uuid: TenantUuid, tenant: &TenantId) -> Result<(), ServerError> {
-        // The grammar of names has no quote and no backslash.
-        let statement = format!("comment on database {} is '{tenant}'", uuid.physical_name());
-        self.run("the database could not be labelled", statement).await
+    async fn label(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
+        match comment(blueprint) {
+            Some(statement) => self.run("the database could not be labelled", statement).await,
+            None => Ok(()),
+        }
     }
 
     /// Step: a connection as the tenant's role arrives where it should and can do no more than it should.
-    pub(crate) async fn verify(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
+    async fn verify(&self, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
         let name = blueprint.uuid.physical_name();
         let options = self
             .options
@@ -273,6 +278,14 @@ impl ServerAdmin {
             roles: list(roles),
         })
     }
+}
+
+fn comment(blueprint: Blueprint<'_>) -> Option<String> {
+    // The grammar of names has no quote and no backslash.
+    let name = blueprint.uuid.physical_name();
+    blueprint
+        .tenant
+        .map(|tenant| format!("comment on database {name} is '{tenant}'"))
 }
 
 /// Tenants' databases and roles that a cluster has, by identity.

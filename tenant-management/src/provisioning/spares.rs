@@ -6,7 +6,6 @@ use super::{
     LEASE, Provisioner,
     server::{Blueprint, ServerError},
     steps::{Step, crash_point},
-    work::database_step,
 };
 use crate::{
     catalog::{CatalogError, spares::SpareInMaking},
@@ -77,6 +76,7 @@ impl Provisioner {
             uuid: spare.uuid,
             password: &spare.password,
             template: &template,
+            tenant: None,
         };
         if let Err(error) = make(cluster, blueprint).await {
             self.release(&spare).await;
@@ -100,7 +100,7 @@ impl Provisioner {
 async fn make(cluster: &Cluster, blueprint: Blueprint<'_>) -> Result<(), ServerError> {
     for step in Step::ALL {
         crash_point(&format!("make-spare::before-{}", step.as_str()));
-        database_step(cluster, blueprint, step).await?;
+        cluster.admin().carry_out(step, blueprint).await?;
     }
     Ok(())
 }

@@ -11,31 +11,37 @@ pub(crate) enum Step {
     CreateRole,
     /// The database, a copy of the cluster's template.
     CreateDatabase,
-    /// Nobody but the role may connect.
-    RestrictConnections,
-    /// The tenant's UUID as a setting of the database: the proof of whose it is.
-    Mark,
-    /// The tenant's public name as a comment, for people who look at the server.
-    Label,
+    /// Nobody but the role may connect, and the tenant's UUID is a setting of the database: the proof of whose it is. If the
+    /// tenant has a name, that is set as well.
+    Assign,
     /// A connection as the role reaches the right database and can do no more than it should.
     Verify,
+    /// The tenant's public name as a comment, for people who look at the server: what is left to do for a spare.
+    Label,
     /// The catalog learns of it.
     Record,
 }
 
 impl Step {
     /// In order.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::CreateRole,
         Self::CreateDatabase,
-        Self::RestrictConnections,
-        Self::Mark,
-        Self::Label,
+        Self::Assign,
         Self::Verify,
+        Self::Label,
         Self::Record,
     ];
+    /// Those that touch the cluster.
+    pub(crate) const ON_SERVER: [Self; 5] = [
+        Self::CreateRole,
+        Self::CreateDatabase,
+        Self::Assign,
+        Self::Verify,
+        Self::Label,
+    ];
     /// How many there are.
-    pub(crate) const COUNT: u32 = 7;
+    pub(crate) const COUNT: u32 = 6;
     /// Where every attempt begins.
     pub(crate) const FIRST: Self = Self::CreateRole;
 
@@ -44,10 +50,9 @@ impl Step {
         match self {
             Self::CreateRole => "create-role",
             Self::CreateDatabase => "create-database",
-            Self::RestrictConnections => "restrict-connections",
-            Self::Mark => "mark",
-            Self::Label => "label",
+            Self::Assign => "assign",
             Self::Verify => "verify",
+            Self::Label => "label",
             Self::Record => "record",
         }
     }
@@ -88,5 +93,9 @@ mod tests {
             assert_eq!(step.as_str().parse(), Ok(step));
         }
         assert_eq!(u32::try_from(Step::ALL.len()), Ok(Step::COUNT));
+        assert_eq!(
+            Step::ALL.split_last(),
+            Some((&Step::Record, Step::ON_SERVER.as_slice()))
+        );
     }
 }

@@ -1,19 +1,15 @@
 //! Carries out an operation's steps under its lease.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::{
     LEASE, Provisioner,
     server::{Blueprint, ServerError},
     steps::{Step, crash_point},
 };
-use crate::{
-    catalog::{CatalogError, operations::LostLease, tenants::OperationLease},
-    clusters::Cluster,
-};
+use crate::catalog::{CatalogError, operations::LostLease, tenants::OperationLease};
 
 /// Longest pause before a failed creation is tried again by itself.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -50,17 +46,22 @@ impl From<LostLease> for WorkError {
 impl Provisioner {
     /// One attempt: the steps, then its end in the catalog.
     pub(super) async fn work(&self, lease: &OperationLease) -> Outcome {
-        let current = AtomicUsize::new(0);
-        let worked = tokio::select! {
-            worked = self.steps(lease, &current) => worked,
-            lost = self.keep_lease(lease, &current) => Err(lost),
+        let (step, steps) = watch::channel(lease.step);
+        let mut worked = tokio::select! {
+            worked = self.steps_on_server(lease, &step) => worked,
+            lost = self.keep_lease(lease, steps) => Err(lost),
         };
+        // Only now, when nobody renews the lease any more: to a renewal that came after the record, the lease would be lost.
+        if worked.is_ok() {
+            step.send_replace(Step::Record);
+            worked = self.record(lease).await;
+        }
         let error = match worked {
             Ok(()) => return Outcome::Done,
             Err(WorkError::Lost) => return Outcome::TakenOver,
             Err(error) => error,
         };
-        let detail = error.to_string();
+        let (at, detail) = (*step.borrow(), error.to_string());
         tracing::warn!(
             tenant.id = %lease.tenant, operation.id = %lease.operation, operation.attempts = lease.attempts, error = detail,
             "Creating a tenant failed and will be tried again."
@@ -68,7 +69,7 @@ impl Provisioner {
         metrics::counter!("tenantry_provisioning_failures_total").increment(1);
         match self
             .catalog
-            .fail_creation(lease, &detail, pause_after(lease.attempts))
+            .fail_creation(lease, at, &detail, pause_after(lease.attempts))
             .await
         {
             Ok(Ok(())) => Outcome::Failed(detail),
@@ -78,7 +79,11 @@ impl Provisioner {
         }
     }
 
-    async fn steps(&self, lease: &OperationLease, current: &AtomicUsize) -> Result<(), WorkError> {
+    async fn steps_on_server(
+        &self,
+        lease: &OperationLease,
+        current: &watch::Sender<Step>,
+    ) -> Result<(), WorkError> {
         let cluster = self.cluster_of(lease).ok_or(WorkError::UnknownCluster)?;
         // Whoever takes over begins at the first step: what is there already is left as it is.
         let first = if lease.attempts == 1 {
@@ -91,54 +96,36 @@ impl Provisioner {
         } else {
             None
         };
-        for step in Step::ALL.into_iter().skip_while(|step| *step < first) {
-            current.store(step as usize, Ordering::Relaxed);
-            if step != lease.step {
-                self.catalog.progress(lease, step, LEASE).await??;
-            }
-            crash_point(&format!("create-tenant::before-{}", step.as_str()));
-            match step {
-                Step::Record => self.record(lease).await?,
-                Step::Label => cluster.admin().label(lease.uuid, &lease.tenant).await?,
-                // A spare was verified before it was put into the stock.
-                Step::Verify if first > Step::FIRST => {}
-                step => self.on_server(&cluster, lease, step).await?,
-            }
-        }
-        crash_point("create-tenant::after-record");
-        Ok(())
-    }
-
-    async fn on_server(
-        &self,
-        cluster: &Cluster,
-        lease: &OperationLease,
-        step: Step,
-    ) -> Result<(), ServerError> {
         let template = cluster.template(&self.migrations).await?;
         let blueprint = Blueprint {
             uuid: lease.uuid,
             password: &lease.password,
             template: &template,
+            tenant: Some(&lease.tenant),
         };
-        database_step(cluster, blueprint, step).await
+        for step in Step::ON_SERVER.into_iter().skip_while(|step| *step < first) {
+            current.send_if_modified(|current| std::mem::replace(current, step) != step);
+            crash_point(&format!("create-tenant::before-{}", step.as_str()));
+            cluster.admin().carry_out(step, blueprint).await?;
+        }
+        Ok(())
     }
 
     async fn record(&self, lease: &OperationLease) -> Result<(), WorkError> {
-        Ok(self
-            .catalog
+        crash_point("create-tenant::before-record");
+        self.catalog
             .complete_creation(lease, self.migrations.version())
-            .await??)
+            .await??;
+        crash_point("create-tenant::after-record");
+        Ok(())
     }
 
-    /// Renews the lease until it is lost.
-    async fn keep_lease(&self, lease: &OperationLease, current: &AtomicUsize) -> WorkError {
+    /// Renews the lease until it is lost, and records each step that the work has come to. The work does not wait for that:
+    /// whoever takes over needs to know nothing about progress.
+    async fn keep_lease(&self, lease: &OperationLease, mut steps: watch::Receiver<Step>) -> WorkError {
         loop {
-            tokio::time::sleep(LEASE / 3).await;
-            let step = Step::ALL
-                .get(current.load(Ordering::Relaxed))
-                .copied()
-                .unwrap_or(Step::FIRST);
+            tokio::time::timeout(LEASE / 3, steps.changed()).await.ok();
+            let step = *steps.borrow_and_update();
             match self.catalog.progress(lease, step, LEASE).await {
                 Ok(Ok(())) => {}
                 Ok(Err(LostLease)) => return WorkError::Lost,
@@ -147,22 +134,6 @@ impl Provisioner {
                 }
             }
         }
-    }
-}
-
-/// Carries out a step that touches only the cluster. Tenants and spares go through the same.
-pub(super) async fn database_step(
-    cluster: &Cluster,
-    blueprint: Blueprint<'_>,
-    step: Step,
-) -> Result<(), ServerError> {
-    match step {
-        Step::CreateRole => cluster.admin().create_role(blueprint).await,
-        Step::CreateDatabase => cluster.admin().create_database(blueprint).await,
-        Step::RestrictConnections => cluster.admin().restrict_connections(blueprint).await,
-        Step::Mark => cluster.admin().mark(blueprint).await,
-        Step::Verify => cluster.admin().verify(blueprint).await,
-        Step::Label | Step::Record => Ok(()),
     }
 }
 
