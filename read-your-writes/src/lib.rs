@@ -12,7 +12,9 @@ mod session;
 mod settings;
 mod token;
 
-pub use cluster::{Chosen, Cluster, FallbackRefused, Ineligible, Node, NodeSpec, NodeStatus, Reason};
+pub use cluster::{
+    Chosen, Cluster, FallbackRefused, Ineligible, Node, NodeSpec, NodeStatus, ReadError, Reason,
+};
 pub use consistency::{Consistency, ReadLevel};
 pub use fault::Fault;
 pub use layer::{Carried, PositionLayer, PositionService, PositionSettings};

@@ -12,6 +12,7 @@ mod monitor;
 mod probe;
 mod samples;
 mod state;
+mod statements;
 mod status;
 
 use std::{
@@ -37,7 +38,7 @@ use self::{
     monitor::Progress,
     state::{ClusterState, Picture},
 };
-pub use self::{choice::Reason, state::Ineligible, status::NodeStatus};
+pub use self::{choice::Reason, state::Ineligible, statements::ReadError, status::NodeStatus};
 use crate::{Consistency, Mode, Position, ReadLevel, ReadSettings, ServedBy, Session, Timeline, metrics};
 
 /// One node as whoever configures the cluster describes it.
