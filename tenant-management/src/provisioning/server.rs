@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, PgConnection, PgPool,
+    AssertSqlSafe, Connection, Executor, PgConnection, PgPool, Row,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -22,8 +22,11 @@ pub(crate) const MARKER: &str = "tenantry.tenant";
 /// Databases that are made at the same time on one cluster: copying is bound by the disk, and each needs a connection of
 /// the administrator and one to verify.
 pub(crate) const PARALLEL_CREATIONS: usize = 2;
-/// Connections of the cluster's budget that provisioning may use: an administrative and a verifying one for each creation.
-pub(crate) const RESERVED_CONNECTIONS: u32 = 2 * PARALLEL_CREATIONS as u32;
+/// Connections of the administrator: for each creation one that makes the role while another copies the template.
+const ADMINISTRATIVE: u32 = 2 * PARALLEL_CREATIONS as u32;
+/// Connections of the cluster's budget that provisioning may use: the administrative ones, and a verifying one for each
+/// creation.
+pub(crate) const RESERVED_CONNECTIONS: u32 = ADMINISTRATIVE + PARALLEL_CREATIONS as u32;
 /// How many creations may wait for their turn on one cluster before further ones are refused.
 const QUEUE: usize = 256;
 /// How long one statement may take. A copy of a template takes tens of milliseconds, on a loaded disk seconds.
@@ -104,7 +107,7 @@ impl ServerAdmin {
             .application_name("tenantry/provisioning")
             .options([("statement_timeout", STATEMENT_LIMIT), ("lock_timeout", "10s")]);
         let pool = PgPoolOptions::new()
-            .max_connections(PARALLEL_CREATIONS as u32)
+            .max_connections(ADMINISTRATIVE)
             .acquire_timeout(CONNECT_LIMIT)
             .idle_timeout(Duration::from_secs(10))
             .connect_lazy_with(options.clone());
@@ -305,19 +308,20 @@ pub(super) fn is(error: &ServerError, codes: &[&str]) -> bool {
     database.code().is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
-/// What is wrong with a new database as its role sees it.
+/// What is wrong with a new database as its role sees it. In one message: a statement that is used once is not worth
+/// preparing, on a connection whose caches are empty.
 async fn findings(connection: &mut PgConnection, uuid: TenantUuid) -> sqlx::Result<Vec<String>> {
     let name = uuid.physical_name();
-    let checks: Vec<(bool, String)> = sqlx::query_as(
+    let checks = format!(
         r#"
-        select ok, finding
+        select finding
         from (values
-            (current_database() = $1, 'another database answered'),
-            (current_user = $1, 'another role answered'),
+            (current_database() = '{name}', 'another database answered'),
+            (current_user = '{name}', 'another role answered'),
             (exists (
                 select from pg_db_role_setting
                 where setdatabase = (select oid from pg_database where datname = current_database())
-                    and setrole = 0 and ('tenantry.tenant=' || $2) = any (setconfig)
+                    and setrole = 0 and '{MARKER}={uuid}' = any (setconfig)
             ), 'the database is not marked as this tenant''s'),
             (has_schema_privilege('public', 'usage'), 'the role cannot use its tables'),
             (not has_schema_privilege('public', 'create'), 'the role can create tables'),
@@ -326,15 +330,9 @@ async fn findings(connection: &mut PgConnection, uuid: TenantUuid) -> sqlx::Resu
             (not (select rolsuper or rolcreatedb or rolcreaterole or rolreplication or rolbypassrls
                   from pg_roles where rolname = current_user), 'the role has attributes it must not have')
         ) as checks (ok, finding)
-        "#,
-    )
-    .bind(&name)
-    .bind(uuid.to_string())
-    .fetch_all(connection)
-    .await?;
-    Ok(checks
-        .into_iter()
-        .filter(|(ok, _)| !ok)
-        .map(|(_, finding)| finding)
-        .collect())
+        where ok is not true
+        "#
+    );
+    let found = sqlx::raw_sql(AssertSqlSafe(checks)).fetch_all(connection).await?;
+    found.iter().map(|row| row.try_get("finding")).collect()
 }

@@ -40,6 +40,8 @@ impl Step {
         Self::Verify,
         Self::Label,
     ];
+    /// Those of them that need role and database.
+    pub(crate) const AFTER_CREATION: [Self; 3] = [Self::Assign, Self::Verify, Self::Label];
     /// How many there are.
     pub(crate) const COUNT: u32 = 6;
     /// Where every attempt begins.
@@ -97,5 +99,6 @@ mod tests {
             Step::ALL.split_last(),
             Some((&Step::Record, Step::ON_SERVER.as_slice()))
         );
+        assert!(Step::ON_SERVER.ends_with(&Step::AFTER_CREATION));
     }
 }

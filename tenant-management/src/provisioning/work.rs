@@ -103,10 +103,29 @@ impl Provisioner {
             template: &template,
             tenant: Some(&lease.tenant),
         };
-        for step in Step::ON_SERVER.into_iter().skip_while(|step| *step < first) {
+        let admin = cluster.admin();
+        let begin = |step: Step| {
             current.send_if_modified(|current| std::mem::replace(current, step) != step);
             crash_point(&format!("create-tenant::before-{}", step.as_str()));
-            cluster.admin().carry_out(step, blueprint).await?;
+        };
+        let mut steps = Step::ON_SERVER.as_slice();
+        if first == Step::FIRST {
+            // Neither needs the other, and each waits for the disk.
+            begin(Step::CreateRole);
+            let role = admin.carry_out(Step::CreateRole, blueprint);
+            let database = async {
+                begin(Step::CreateDatabase);
+                admin.carry_out(Step::CreateDatabase, blueprint).await
+            };
+            tokio::try_join!(role, database)?;
+            steps = Step::AFTER_CREATION.as_slice();
+        }
+        for step in steps.iter().copied().filter(|step| *step >= first) {
+            begin(step);
+            // Whoever has a name from the start has it on the database since that is theirs.
+            if step != Step::Label || first == Step::Label {
+                admin.carry_out(step, blueprint).await?;
+            }
         }
         Ok(())
     }
