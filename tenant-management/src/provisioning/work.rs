@@ -11,6 +11,9 @@ use super::{
 };
 use crate::catalog::{CatalogError, operations::LostLease, tenants::OperationLease};
 
+/// How long a step has to last to be recorded: work that is done in less needs no progress, and each record is a wait for the
+/// catalog's disk, which may be the one that the template is being copied on.
+const UNTIL_NOTED: Duration = Duration::from_millis(100);
 /// Longest pause before a failed creation is tried again by itself.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
@@ -144,6 +147,7 @@ impl Provisioner {
     async fn keep_lease(&self, lease: &OperationLease, mut steps: watch::Receiver<Step>) -> WorkError {
         loop {
             tokio::time::timeout(LEASE / 3, steps.changed()).await.ok();
+            tokio::time::sleep(UNTIL_NOTED).await;
             let step = *steps.borrow_and_update();
             match self.catalog.progress(lease, step, LEASE).await {
                 Ok(Ok(())) => {}
