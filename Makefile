@@ -47,6 +47,12 @@ contract: ## compares the service's answers with its OpenAPI document
 	cargo build --workspace --bins $(FEATURES)
 	scripts/with-service scripts/contract
 
+soak: ## the long storms: a minute of replicas that stop and go, an idle minute, a million answers (10 minutes)
+	@scripts/need cargo postgresql
+	STORM_SECONDS=60 STORM_READS=20000 cargo test --release --package app $(FEATURES) --test replicas -- --nocapture storm
+	IDLE_SECONDS=60 cargo test --release --package read-your-writes --test nodes -- --nocapture while_nothing_is_written
+	cargo run --release --package benchmark -- run --only isolation-race
+
 bench: ## all measurements, into benchmark/RESULTS.md
 	@scripts/need cargo postgresql
 	cargo run --release --package benchmark -- run
@@ -56,4 +62,4 @@ queries: ## describes the SQL statements again, after a change to one or to a mi
 	@scripts/need cargo postgresql
 	scripts/prepare-queries
 
-.PHONY: help run test check test-15 test-18 tour contract bench queries
+.PHONY: help run test check test-15 test-18 tour contract soak bench queries

@@ -44,12 +44,17 @@ async fn add(
     Extension(session): Extension<Session>,
     text: String,
 ) -> Result<StatusCode, StatusCode> {
-    let mut connection = nodes.primary().payload().acquire().await.map_err(failed)?;
+    let mut connection = nodes
+        .primary()
+        .payload()
+        .acquire()
+        .await
+        .map_err(|error| failed(&error))?;
     sqlx::query("insert into notes (text) values ($1)")
         .bind(text)
         .execute(&mut *connection)
         .await
-        .map_err(failed)?;
+        .map_err(|error| failed(&error))?;
     // The insert has been committed. How far the log has got goes into the answer's cookie and header.
     nodes.committed(&mut connection, &session).await;
     Ok(StatusCode::CREATED)
@@ -58,11 +63,11 @@ async fn add(
 fn status(error: ReadError) -> StatusCode {
     match error {
         ReadError::FallbackRefused(_) => StatusCode::SERVICE_UNAVAILABLE,
-        ReadError::Sql(error) => failed(error),
+        ReadError::Sql(error) => failed(&error),
     }
 }
 
-fn failed(error: sqlx::Error) -> StatusCode {
+fn failed(error: &sqlx::Error) -> StatusCode {
     eprintln!("{error}");
     StatusCode::INTERNAL_SERVER_ERROR
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use read_your_writes::{Cluster, Consistency, Position, ReadSettings, Reason, Session, Timeline};
+use read_your_writes::{Chosen, Cluster, Consistency, Position, ReadSettings, Reason, Session, Timeline};
 use sandbox::Node;
 
 use crate::support::{ask, becomes, run, seen, servers, until, watch_all};
@@ -182,7 +182,7 @@ async fn reads_that_fall_back_are_counted_and_bounded() {
             .is_err()
     );
     assert!(cluster.choose(Consistency::Strict.into(), &session).await.is_ok());
-    assert!(held.iter().all(|chosen| chosen.is_primary()));
+    assert!(held.iter().all(Chosen::is_primary));
     drop(held);
     assert!(
         cluster
