@@ -13,6 +13,9 @@ ifneq ($(ROOMY),)
 export SANDBOX_TMPDIR ?= $(ROOMY)
 endif
 
+# Tests of the sandbox that start PostgreSQL; the others know nothing of its version.
+ON_SERVERS := cluster kept leftovers node proxy replication
+
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -35,7 +38,8 @@ test-15: ## all tests on the system's PostgreSQL and RabbitMQ
 
 test-18: ## the tests that talk to servers, on PostgreSQL 18
 	@scripts/need cargo rabbitmq
-	PG_BIN="$$(scripts/postgresql-18)" cargo test --workspace $(FEATURES) --tests
+	PG_BIN="$$(scripts/postgresql-18)" cargo test --workspace --exclude sandbox $(FEATURES) --tests
+	PG_BIN="$$(scripts/postgresql-18)" cargo test --package sandbox --lib $(foreach test,$(ON_SERVERS),--test $(test))
 
 tour: ## runs the files in http/ against a started service
 	@scripts/need cargo postgresql node

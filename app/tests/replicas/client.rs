@@ -1,6 +1,6 @@
 //! A client that keeps its position, as browsers and scripts do.
 
-use reqwest::{Method, header::SET_COOKIE};
+use reqwest::{Method, RequestBuilder, header::SET_COOKIE};
 use serde_json::{Value, json};
 
 use crate::{
@@ -56,6 +56,16 @@ impl Client {
 
     /// Sends a request without taking over anything from the answer.
     pub(crate) async fn send_only(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        self.request(method, path, body).answer().await
+    }
+
+    /// Sends a write that can be repeated, without taking over anything from the answer.
+    pub(crate) async fn send_keyed(&self, path: &str, body: &Value, key: &str) -> Answer {
+        let request = self.request(Method::POST, path, Some(body));
+        request.header("idempotency-key", key).answer().await
+    }
+
+    fn request(&self, method: Method, path: &str, body: Option<&Value>) -> RequestBuilder {
         let mut request = self
             .http
             .request(method, format!("{}{path}", self.base))
@@ -70,7 +80,7 @@ impl Client {
         if let Some(body) = body {
             request = request.json(body);
         }
-        request.answer().await
+        request
     }
 
     /// Takes over what an answer says about the position.

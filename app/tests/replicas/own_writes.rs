@@ -130,6 +130,27 @@ async fn without_its_position_a_client_sees_the_past() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_is_repeated_because_its_answer_was_lost_is_seen() {
+    let world = World::start().await;
+    let instance = world.instance().await;
+    let key = instance.tenant("acme").await;
+    world.cluster.wait_caught_up().await.unwrap();
+    instance.replicas_serve().await;
+    world.pause().await;
+    let mut client = instance.client(&key, Carry::Cookie);
+    let new = json!({ "customer": "Initech", "amount_cents": 1, "currency": "EUR" });
+    let lost = client.send_keyed("/invoices", &new, "once").await.expect(201);
+    let again = client.send_keyed("/invoices", &new, "once").await;
+    assert_eq!(again.expect(201)["id"], lost["id"]);
+    client.take(&again);
+    let (listed, by) = client.list().await;
+    assert!(
+        listed.contains(&lost["id"].as_str().unwrap().to_owned()),
+        "by {by}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn eventual_reads_stay_on_replicas_and_strict_ones_on_the_primary() {
     let world = World::start().await;
     let instance = world.instance().await;

@@ -9,20 +9,22 @@ mod choice;
 mod counters;
 mod election;
 mod monitor;
+mod node;
 mod probe;
 mod samples;
+mod serving;
+mod showing;
 mod state;
 mod statements;
 mod status;
 
 use std::{
     fmt,
-    ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use arc_swap::ArcSwap;
@@ -32,14 +34,21 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    budget::{Budget, Permit},
-    choice::{Decision, decide, is_everywhere},
+    budget::Budget,
+    choice::{Decision, is_everywhere},
     counters::ReadCounters,
     monitor::Progress,
     state::{ClusterState, Picture},
 };
-pub use self::{choice::Reason, state::Ineligible, statements::ReadError, status::NodeStatus};
-use crate::{Consistency, Mode, Position, ReadLevel, ReadSettings, ServedBy, Session, Timeline, metrics};
+pub use self::{
+    choice::Reason,
+    node::{Chosen, Node},
+    serving::FallbackRefused,
+    state::Ineligible,
+    statements::ReadError,
+    status::NodeStatus,
+};
+use crate::{Consistency, Mode, ReadLevel, ReadSettings, ServedBy, Session, metrics};
 
 /// One node as whoever configures the cluster describes it.
 #[derive(Clone)]
@@ -53,40 +62,6 @@ pub struct NodeSpec<N> {
     pub is_primary: bool,
     /// What statements need to reach it.
     pub payload: N,
-}
-
-/// One node.
-pub struct Node<N> {
-    name: Arc<str>,
-    /// Name in metrics: with the cluster's.
-    label: Arc<str>,
-    served_by: ServedBy,
-    payload: N,
-    in_flight: AtomicU32,
-    progress: Progress,
-    /// It has failed several probes in a row.
-    silent: watch::Sender<bool>,
-    reads: Arc<ReadCounters>,
-}
-
-impl<N> Node<N> {
-    /// Its name within the cluster.
-    pub fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    /// What it was described with.
-    pub fn payload(&self) -> &N {
-        &self.payload
-    }
-}
-
-impl<N> fmt::Debug for Node<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
-            .field("name", &self.label)
-            .finish_non_exhaustive()
-    }
 }
 
 /// The nodes of one cluster. Clones share everything; the probes end with [`Cluster::stop`], or with the last clone.
@@ -107,84 +82,6 @@ struct Shared<N> {
     budget: Budget,
     narrow_window: AtomicBool,
     cancelled: CancellationToken,
-}
-
-/// Too many reads have fallen back to the primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many reads have fallen back to the primary because no replica can serve them")]
-pub struct FallbackRefused;
-
-/// A node that serves a read, for as long as this is held.
-#[derive(Debug)]
-pub struct Chosen<N> {
-    node: Arc<Node<N>>,
-    level: Consistency,
-    is_primary: bool,
-    staleness: Option<Duration>,
-    reason: Reason,
-    permit: Option<Permit>,
-}
-
-impl<N> Chosen<N> {
-    fn new(node: &Arc<Node<N>>, level: Consistency, reason: Reason) -> Self {
-        node.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self {
-            node: Arc::clone(node),
-            level,
-            is_primary: true,
-            staleness: None,
-            reason,
-            permit: None,
-        }
-    }
-
-    /// Whether it is the primary.
-    pub fn is_primary(&self) -> bool {
-        self.is_primary
-    }
-
-    /// How old a replica's data can be at most; absent on the primary.
-    pub fn staleness(&self) -> Option<Duration> {
-        self.staleness
-    }
-
-    /// Why this node.
-    pub fn reason(&self) -> Reason {
-        self.reason
-    }
-
-    /// Notes in the session that the node has answered, whatever the answer was.
-    pub fn has_served(&self, session: &Session) {
-        self.node.reads.count(self.level, self.reason);
-        let by = if self.is_primary {
-            ServedBy::Primary
-        } else {
-            self.node.served_by.clone()
-        };
-        session.served(by, self.staleness);
-    }
-
-    /// Ends when the node has failed several probes in a row: a read that waits for it waits in vain.
-    pub async fn is_lost(&self) {
-        let mut silent = self.node.silent.subscribe();
-        // The sender lives as long as the node.
-        let _ = silent.wait_for(|silent| *silent).await;
-    }
-}
-
-impl<N> Deref for Chosen<N> {
-    type Target = Node<N>;
-
-    fn deref(&self) -> &Node<N> {
-        &self.node
-    }
-}
-
-impl<N> Drop for Chosen<N> {
-    fn drop(&mut self) {
-        self.node.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.permit = None;
-    }
 }
 
 impl<N: Send + Sync + 'static> Cluster<N> {
@@ -340,220 +237,6 @@ impl<N: Send + Sync + 'static> Cluster<N> {
     pub async fn stop(&self) {
         self.shared.cancelled.cancel();
         self.tasks.wait().await;
-    }
-}
-
-impl<N> Shared<N> {
-    fn decide(&self, level: ReadLevel, position: Option<Position>, now: Instant) -> Decision {
-        let picture = self.picture.load();
-        decide(&picture, &self.settings, level, position, now, |nodes, count| {
-            self.lighter(nodes, count)
-        })
-    }
-
-    /// Of two nodes picked at random, the one with fewer requests in flight (Mitzenmacher, "The Power of Two Choices in
-    /// Randomized Load Balancing").
-    fn lighter(&self, nodes: &mut dyn Iterator<Item = usize>, count: usize) -> Option<usize> {
-        if count < 2 {
-            return nodes.next();
-        }
-        let random: u32 = rand::random();
-        let first = random as usize % count;
-        let second = (first + 1 + (random >> 16) as usize % (count - 1)) % count;
-        let mut picked = [None; 2];
-        for (place, node) in nodes.enumerate() {
-            if place == first {
-                picked[0] = Some(node);
-            } else if place == second {
-                picked[1] = Some(node);
-            }
-        }
-        let load = |node: usize| self.nodes[node].in_flight.load(Ordering::Relaxed);
-        match picked {
-            [Some(one), Some(other)] if load(other) < load(one) => Some(other),
-            [one, other] => one.or(other),
-        }
-    }
-
-    fn on_replica(
-        &self,
-        node: usize,
-        includes: Option<Instant>,
-        level: ReadLevel,
-        reason: Reason,
-        now: Instant,
-    ) -> Chosen<N> {
-        let mut chosen = Chosen::new(&self.nodes[node], level.consistency(), reason);
-        chosen.is_primary = false;
-        chosen.staleness = includes.map(|includes| now.saturating_duration_since(includes));
-        chosen
-    }
-
-    async fn on_primary(&self, level: ReadLevel, reason: Reason) -> Result<Chosen<N>, FallbackRefused> {
-        let permit = if matches!(reason, Reason::Strict | Reason::NoReplicas) {
-            None
-        } else {
-            Some(self.fall_back(level.consistency()).await?)
-        };
-        let primary = &self.nodes[self.picture.load().primary];
-        let mut chosen = Chosen::new(primary, level.consistency(), reason);
-        chosen.permit = permit;
-        Ok(chosen)
-    }
-
-    async fn fall_back(&self, level: Consistency) -> Result<Permit, FallbackRefused> {
-        let permit = self.budget.admit(level).await;
-        if permit.is_none() {
-            ::metrics::counter!(
-                metrics::FALLBACK_REFUSED,
-                "cluster" => Arc::clone(&self.name), "consistency" => level.as_str()
-            )
-            .increment(1);
-        }
-        permit.ok_or(FallbackRefused)
-    }
-
-    /// Gives the freshest replica a moment to replay the write. All who wait for the same node share its probes.
-    async fn after_catching_up(
-        &self,
-        mut node: usize,
-        level: ReadLevel,
-        position: Position,
-    ) -> Result<Chosen<N>, FallbackRefused> {
-        let catching_up = async {
-            loop {
-                self.nodes[node].progress.answered_anew().await;
-                let now = Instant::now();
-                match self.decide(level, Some(position), now) {
-                    Decision::Replica { node, includes, .. } => return Ok((node, includes, now)),
-                    Decision::CatchUp { node: freshest } => node = freshest,
-                    Decision::Primary(reason) | Decision::Doubtful(reason) => return Err(reason),
-                }
-            }
-        };
-        let waited = tokio::time::timeout(self.settings.catch_up_wait, catching_up).await;
-        match waited {
-            Ok(Ok((node, includes, now))) => {
-                Ok(self.on_replica(node, includes, level, Reason::WaitedFor, now))
-            }
-            Ok(Err(reason)) => self.on_primary(level, reason).await,
-            Err(_) => self.on_primary(level, Reason::NotCaughtUp).await,
-        }
-    }
-
-    /// Finds out whether a position can be reached at all, and replaces it if it cannot: by where the primary stands now,
-    /// which includes all writes of the caller that have survived.
-    async fn after_looking_again(
-        &self,
-        level: ReadLevel,
-        position: Position,
-        reason: Reason,
-        session: &Session,
-    ) -> Result<Chosen<N>, FallbackRefused> {
-        let began = Instant::now();
-        self.look_again(position.timeline).await;
-        let picture = self.picture.load_full();
-        if picture.primary_asked.is_some_and(|asked| asked >= began)
-            && let (Some(timeline), Some(lsn)) = (picture.timeline, picture.primary_lsn)
-        {
-            let outcome = if timeline != position.timeline {
-                Some("other_timeline")
-            } else {
-                (lsn < position.lsn.without_page_header(picture.log)).then_some("lost")
-            };
-            if let Some(outcome) = outcome
-                && session.replace(&self.name, position, Some(Position::now(timeline, lsn)))
-            {
-                metrics::position(outcome);
-            }
-        }
-        self.on_primary(level, reason).await
-    }
-
-    /// Asks the primary how far it has got; and all nodes, if another instance has followed a promotion of which nothing is
-    /// known here.
-    async fn look_again(&self, timeline: Timeline) {
-        let picture = self.picture.load_full();
-        let promoted = picture.timeline.is_some_and(|ours| timeline > ours);
-        if promoted {
-            self.update(|state, now| state.heard_of(timeline, now));
-        }
-        let asked = self.nodes.iter().enumerate();
-        let asked = asked.filter(|(index, _)| promoted || *index == picture.primary);
-        let answers = asked.map(|(_, node)| node.progress.answered_anew());
-        // A node that is silent is as good as not asked.
-        let limit = self.settings.probe_timeout * 2;
-        let _ = tokio::time::timeout(limit, futures::future::join_all(answers)).await;
-    }
-
-    /// Changes what is known, and shows it to the choices to come.
-    fn update<T>(&self, change: impl FnOnce(&mut ClusterState, Instant) -> T) -> T {
-        let mut state = self.state.lock();
-        let now = Instant::now();
-        let answer = change(&mut state, now);
-        let picture = Arc::new(state.picture(now));
-        let before = self.picture.swap(Arc::clone(&picture));
-        drop(state);
-        self.show(&before, &picture, now);
-        answer
-    }
-
-    /// In mode `window` nothing but the window protects a caller, so it has to be much longer than any lag.
-    fn compare_with_window(&self, node: &str, staleness: f64) {
-        let window = self.settings.window.as_secs_f64();
-        if self.settings.mode == Mode::Window
-            && staleness * 2.0 > window
-            && !self.narrow_window.swap(true, Ordering::Relaxed)
-        {
-            tracing::warn!(
-                db.node = node,
-                db.staleness_s = staleness,
-                reads.window_s = window,
-                "The window is less than twice the worst lag seen; callers may miss their own writes."
-            );
-        }
-    }
-
-    /// Metrics, and a log line where something has changed.
-    fn show(&self, before: &Picture, picture: &Picture, now: Instant) {
-        if before.primary != picture.primary {
-            tracing::warn!(
-                db.cluster = &*self.name,
-                db.node = &*self.nodes[picture.primary].name,
-                db.timeline = picture.timeline.map(|timeline| timeline.0),
-                "Another node is the primary now."
-            );
-            ::metrics::counter!(metrics::FAILOVERS, "cluster" => Arc::clone(&self.name)).increment(1);
-            self.primary.send_replace(picture.primary);
-        }
-        for (node, (was, is)) in self.nodes.iter().zip(before.nodes.iter().zip(&picture.nodes)) {
-            let label = [("node", Arc::clone(&node.label))];
-            let eligible = if is.verdict.is_ok() { 1.0 } else { 0.0 };
-            ::metrics::gauge!(metrics::ELIGIBLE, &label[..]).set(eligible);
-            if let Some(includes) = is.includes {
-                let staleness = now.saturating_duration_since(includes).as_secs_f64();
-                ::metrics::gauge!(metrics::STALENESS, &label[..]).set(staleness);
-                self.compare_with_window(&node.label, staleness);
-            }
-            if let (Some(primary), Some(replayed)) = (picture.primary_lsn, is.replayed) {
-                #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
-                let behind = primary.bytes_since(replayed) as f64;
-                ::metrics::gauge!(metrics::LAG, &label[..]).set(behind);
-            }
-            match (was.verdict, is.verdict) {
-                (Ok(()), Err(Ineligible::Primary)) => {}
-                (Ok(()), Err(reason)) => tracing::warn!(
-                    db.node = &*node.label,
-                    reason = reason.as_str(),
-                    "A replica serves no more reads."
-                ),
-                (Err(_), Ok(())) => tracing::info!(db.node = &*node.label, "A replica serves reads."),
-                _ => {}
-            }
-        }
-        #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
-        let in_use = self.budget.in_use() as f64;
-        ::metrics::gauge!(metrics::FALLBACK_IN_USE, "cluster" => Arc::clone(&self.name)).set(in_use);
     }
 }
 
