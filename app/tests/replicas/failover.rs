@@ -63,6 +63,7 @@ async fn a_promotion_is_found_out_and_no_write_that_survived_is_missed() {
         async move { can_write(&mut client).await }
     })
     .await;
+    println!("writes are served {away:?} after the promotion");
     assert!(away < BACK_WITHIN, "{away:?}");
     for instance in &instances {
         // With the position of the old timeline.
@@ -140,6 +141,7 @@ async fn a_promotion_that_lost_the_last_writes_leaves_no_position_stuck() {
         }
     })
     .await;
+    println!("reads are served {away:?} after the promotion");
     assert!(away < BACK_WITHIN, "{away:?}");
     // The write is gone, and everybody says so.
     client

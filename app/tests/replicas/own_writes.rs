@@ -76,11 +76,14 @@ async fn with_replay_paused_and_resumed_nothing_is_ever_missing() {
         for instance in &instances {
             instance.eligible(&["replica-1"], true).await;
         }
-        eventually("one replica has caught up and serves", || {
-            let mut client = client.clone();
-            async move { client.list().await.1 == "replica-1" }
-        })
-        .await;
+        for instance in &instances {
+            client.go_to(instance);
+            eventually("one replica has caught up and serves", || {
+                let mut client = client.clone();
+                async move { client.list().await.1 == "replica-1" }
+            })
+            .await;
+        }
         for round in 0..20 {
             client.go_to(&instances[round % 2]);
             let (listed, by) = client.list().await;

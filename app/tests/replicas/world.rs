@@ -95,6 +95,9 @@ impl World {
             primary = "{primary}"
             replicas = {replicas:?}
             max_connections = 80
+            [reads]
+            # What is tested is not whether a machine that runs all tests at once answers within a fifth of a second.
+            probe_timeout = "1s"
             [pools]
             max_connections_per_tenant = 30
             [provisioning]
