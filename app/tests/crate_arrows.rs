@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("read-your-writes", &[]),
     ("sandbox", &[]),
     ("tenant-management", &["read-your-writes"]),
-    ("auth", &["tenant-management"]),
+    ("auth", &["tenant-management", "read-your-writes"]),
     (
         "app",
         &["auth", "tenant-management", "read-your-writes", "sandbox"],
