@@ -40,12 +40,12 @@ pub(super) fn elect(
         return current;
     };
     let later = match nodes[current] {
-        Candidate::Writable(own) => newest > own && heard_of >= newest,
+        Candidate::Writable(own) => newest > own && heard_of == newest,
         // It was demoted: it follows somebody.
         Candidate::Standby => timeline.is_none_or(|known| newest >= known),
         Candidate::Silent(since) => {
             let later = timeline.is_none_or(|known| newest > known);
-            later && (since >= failover_after || heard_of >= newest)
+            later && (since >= failover_after || heard_of == newest)
         }
     };
     if later { index } else { current }
@@ -97,6 +97,8 @@ mod tests {
     #[test]
     fn writes_that_have_gone_to_the_new_primary_decide() {
         assert_eq!(elected(&[Writable(Timeline(1)), Writable(Timeline(2))], 1, 2), 1);
+        // To another history than that of the node that was promoted by mistake.
+        assert_eq!(elected(&[Writable(Timeline(1)), Writable(Timeline(2))], 1, 7), 0);
         assert_eq!(elected(&[Silent(Duration::ZERO), Writable(Timeline(2))], 1, 2), 1);
     }
 

@@ -128,7 +128,7 @@ pub(super) struct ClusterState {
     system: Option<i64>,
     log: LogGeometry,
     timeline: Option<Timeline>,
-    /// The latest timeline that a caller's position has mentioned.
+    /// The last timeline of which a caller's position has said that writes go there.
     heard_of: Timeline,
     primary_asked: Option<Instant>,
     samples: Samples,
@@ -184,7 +184,7 @@ impl ClusterState {
 
     /// A caller's position is on this timeline.
     pub(super) fn heard_of(&mut self, timeline: Timeline, now: Instant) {
-        self.heard_of = self.heard_of.max(timeline);
+        self.heard_of = timeline;
         self.elect(now);
     }
 

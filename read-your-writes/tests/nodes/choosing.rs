@@ -1,11 +1,11 @@
 //! Which node serves a read, and what finding out costs.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use read_your_writes::{Chosen, Cluster, Consistency, Position, ReadSettings, Reason, Session, Timeline};
 use sandbox::Node;
 
-use crate::support::{ask, becomes, run, seen, servers, until, watch_all};
+use crate::support::{ask, becomes, run, seen, servers, until, watch_all, watch_all_with};
 
 /// The position of a commit that has returned just now.
 async fn position(primary: &Node) -> Position {
@@ -134,17 +134,12 @@ async fn callers_that_wait_for_the_same_replica_share_its_probes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_that_fall_back_are_counted_and_bounded() {
     let servers = servers(1).await;
-    let nodes: Vec<_> = servers
-        .nodes()
-        .iter()
-        .map(|node| (node.name(), node.connect_options("postgres")))
-        .collect();
     let settings = ReadSettings {
         fallback_limit: 4,
         fallback_wait: Duration::from_millis(20),
         ..ReadSettings::default()
     };
-    let cluster = Arc::new(crate::support::watch(&nodes, settings));
+    let cluster = watch_all_with(&servers, settings);
     becomes(&cluster, "replica-1", Ok(())).await;
     servers.replica(0).kill().await.unwrap();
     until("nobody may be chosen", async || {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use read_your_writes::{Ineligible, ReadSettings};
 
-use crate::support::{ask, becomes, run, seen, servers, until, watch, watch_all};
+use crate::support::{ask, becomes, run, seen, servers, until, watch, watch_all, watch_all_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_replica_is_found_by_the_time_limit_and_has_to_prove_itself_again() {
@@ -96,11 +96,6 @@ async fn replay_that_is_paused_makes_a_replica_stale() {
 async fn while_nothing_is_written_replicas_stay_fresh() {
     let seconds = std::env::var("IDLE_SECONDS").map_or(6, |text| text.parse().unwrap());
     let servers = servers(2).await;
-    let nodes: Vec<_> = servers
-        .nodes()
-        .iter()
-        .map(|node| (node.name(), node.connect_options("postgres")))
-        .collect();
     let settings = ReadSettings {
         // A machine with a lot to do may take its time to answer.
         probe_timeout: Duration::from_secs(2),
@@ -108,7 +103,7 @@ async fn while_nothing_is_written_replicas_stay_fresh() {
         ..ReadSettings::default()
     };
     let max_staleness = settings.max_staleness;
-    let cluster = watch(&nodes, settings);
+    let cluster = watch_all_with(&servers, settings);
     becomes(&cluster, "replica-1", Ok(())).await;
     becomes(&cluster, "replica-2", Ok(())).await;
     let begun = Instant::now();

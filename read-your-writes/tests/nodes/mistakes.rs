@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use read_your_writes::{Ineligible, Mode, ReadSettings};
 
-use crate::support::{becomes, run, seen, servers, watch, watch_all};
+use crate::support::{becomes, run, seen, servers, watch, watch_all, watch_all_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_was_promoted_by_mistake_leaves_and_is_not_followed() {
@@ -59,18 +59,13 @@ async fn a_server_without_usable_places_in_its_log_needs_the_window() {
     )
     .await;
     servers.wait_caught_up().await.unwrap();
-    let nodes: Vec<_> = servers
-        .nodes()
-        .iter()
-        .map(|node| (node.name(), node.connect_options("postgres")))
-        .collect();
-    let by_log = watch(&nodes, ReadSettings::default());
+    let by_log = watch_all(&servers);
     becomes(&by_log, "replica-1", Err(Ineligible::Unreachable)).await;
     let settings = ReadSettings {
         mode: Mode::Window,
         ..ReadSettings::default()
     };
-    let by_window = watch(&nodes, settings);
+    let by_window = watch_all_with(&servers, settings);
     becomes(&by_window, "replica-1", Ok(())).await;
     assert!(by_log.status().iter().all(|node| node.eligible.is_err()));
 }

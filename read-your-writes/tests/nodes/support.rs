@@ -31,12 +31,16 @@ pub(crate) fn watch(nodes: &[(&str, PgConnectOptions)], settings: ReadSettings) 
 
 /// Watches all servers.
 pub(crate) fn watch_all(servers: &sandbox::Cluster) -> Cluster<()> {
+    watch_all_with(servers, ReadSettings::default())
+}
+
+pub(crate) fn watch_all_with(servers: &sandbox::Cluster, settings: ReadSettings) -> Cluster<()> {
     let nodes: Vec<_> = servers
         .nodes()
         .iter()
         .map(|node| (node.name(), node.connect_options("postgres")))
         .collect();
-    watch(&nodes, ReadSettings::default())
+    watch(&nodes, settings)
 }
 
 pub(crate) fn seen(cluster: &Cluster<()>, name: &str) -> NodeStatus {
