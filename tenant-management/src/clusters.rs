@@ -26,6 +26,9 @@ use crate::{
 /// Connections of a node's budget that watching it takes.
 const PROBE_CONNECTIONS: u32 = 1;
 
+/// The least budget of a server: what provisioning and watching take, one for the pool's own questions, and one for a tenant.
+pub const LEAST_CONNECTIONS: u32 = RESERVED_CONNECTIONS + PROBE_CONNECTIONS + 2;
+
 /// One server as this instance reaches it. Which of them is the primary can change; each can be it.
 pub(crate) struct ClusterNode {
     record: NodeRecord,

@@ -27,6 +27,7 @@ pub use catalog::{
     clusters::ClusterSettings,
     idempotency::{IdempotencyLease, Idempotent},
 };
+pub use clusters::LEAST_CONNECTIONS;
 pub use control::{Actor, ApiKey, CreateTenant, Operation, Page, Propagation, Role, Tenant};
 pub use control_plane::{Begun, ControlPlane};
 pub use data::TenantDb;

@@ -83,7 +83,7 @@ pub struct CatalogConfig {
 /// `[broker]`
 #[derive(Clone, Debug)]
 pub struct BrokerConfig {
-    /// An AMQP broker; without one, instances tell each other by PostgreSQL `NOTIFY`.
+    /// An AMQP broker. It is not used yet: instances find each other's changes by asking the catalog.
     pub url: Option<SecretString>,
 }
 

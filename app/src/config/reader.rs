@@ -143,6 +143,22 @@ impl Reader {
         number
     }
 
+    /// Yes or no. The environment has text only, so text is yes or no there.
+    pub(super) fn flag(&mut self, path: &str, default: bool) -> Option<bool> {
+        self.known.insert(path.to_owned());
+        let flag = match self.tree.get(path) {
+            None => Some(default),
+            Some(Value::Boolean(flag)) => Some(*flag),
+            Some(Value::String(text)) if self.tree.variable(path).is_some() => text.trim().parse().ok(),
+            Some(_) => None,
+        };
+        match flag {
+            Some(flag) => self.line(path, Some(flag.to_string()), self.tree.get(path).is_some(), None),
+            None => self.refuse(path, "must be true or false, without quotes"),
+        }
+        flag
+    }
+
     /// A secret: in the configuration itself, or in the file that `<key>_file` names. A file's last line end is not part of it.
     pub(super) fn secret(&mut self, path: &str) -> Option<SecretString> {
         self.hidden(path, |_| quoted(HIDDEN)).map(Into::into)

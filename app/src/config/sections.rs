@@ -3,7 +3,9 @@
 use std::{net::SocketAddr, time::Duration};
 
 use auth::OperatorTokens;
-use tenant_management::{ClusterName, ClusterSettings, KeyRing, Mode, PoolLimits, ReadSettings};
+use tenant_management::{
+    ClusterName, ClusterSettings, KeyRing, LEAST_CONNECTIONS, Mode, PoolLimits, ReadSettings,
+};
 use tracing_subscriber::EnvFilter;
 
 use super::{
@@ -49,11 +51,7 @@ fn http(reader: &mut Reader) -> Option<HttpConfig> {
     let listen = reader.parsed("http.listen", Some("127.0.0.1:8080"), address);
     let control_listen = reader.parsed("http.control_listen", None, address);
     let base_domain = reader.parsed("http.base_domain", Some("localhost"), domain);
-    let secure_cookies = reader.parsed("http.secure_cookies", Some("true"), |text| match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err("must be \"true\" or \"false\""),
-    });
+    let secure_cookies = reader.flag("http.secure_cookies", true);
     let header_timeout = reader.duration("http.header_timeout", "30s", TICK);
     let body_timeout = reader.duration("http.body_timeout", "10s", TICK);
     let request_timeout = reader.duration("http.request_timeout", "60s", TICK);
@@ -160,7 +158,7 @@ fn cluster(reader: &mut Reader, at: &str) -> Option<ClusterSettings> {
         hint,
     );
     let replicas = reader.urls(&format!("{at}.replicas"), POSTGRES);
-    let max_connections = reader.number(&format!("{at}.max_connections"), 80, 4..=10_000);
+    let max_connections = reader.number(&format!("{at}.max_connections"), 80, LEAST_CONNECTIONS..=10_000);
     Some(ClusterSettings {
         name: name?,
         region: region?,

@@ -345,3 +345,43 @@ fn a_file_that_is_missing_is_named() {
             .contains("/nowhere/tenantry.toml cannot be read")
     );
 }
+
+#[test]
+fn yes_and_no_are_written_without_quotes_and_as_text_in_the_environment() {
+    let file = |value: &str| format!("[http]\nsecure_cookies = {value}\n{MINIMAL}");
+    assert!(with(MINIMAL, &[]).unwrap().http.secure_cookies);
+    assert!(!with(&file("false"), &[]).unwrap().http.secure_cookies);
+    let variable = |value| [("TENANTRY__HTTP__SECURE_COOKIES", value)];
+    assert!(
+        with(&file("false"), &variable("true"))
+            .unwrap()
+            .http
+            .secure_cookies
+    );
+    for wrong in [
+        problems(&file("\"false\""), &[]),
+        problems(MINIMAL, &variable("no")),
+    ] {
+        assert!(
+            wrong.contains("http.secure_cookies") && wrong.contains("must be true or false"),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn a_cluster_has_room_for_a_tenant() {
+    let cluster = |connections: u32| {
+        format!(
+            "{MINIMAL}[[clusters]]\nname = \"main\"\nregion = \"eu\"\nprimary = \"postgres://10.0.0.1/postgres\"\n\
+             max_connections = {connections}\n"
+        )
+    };
+    let least = tenant_management::LEAST_CONNECTIONS;
+    assert!(with(&cluster(least), &[]).is_ok());
+    let wrong = problems(&cluster(least - 1), &[]);
+    assert!(
+        wrong.contains("clusters[0].max_connections: must be a whole number"),
+        "{wrong}"
+    );
+}

@@ -27,7 +27,7 @@ struct Http<'c> {
     listen: &'c str,
     base_domain: &'static str,
     shutdown_delay: &'static str,
-    secure_cookies: &'static str,
+    secure_cookies: bool,
 }
 
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ pub(super) fn render(cluster: &Cluster, memory: &Memory, listen: &str) -> String
             base_domain: "localhost",
             shutdown_delay: "0s",
             // Plain HTTP on this machine.
-            secure_cookies: "false",
+            secure_cookies: false,
         },
         catalog: Catalog {
             url: catalog_url(cluster, memory).into(),

@@ -81,7 +81,8 @@ impl TestAppBuilder {
     }
 }
 
-async fn new_catalog() -> String {
+/// A database for the catalog of one test, on the shared server.
+pub async fn new_catalog() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("catalog_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let mut admin = PgConnection::connect_with(&cluster().primary().connect_options("postgres"))

@@ -1,10 +1,7 @@
 //! A cluster with replicas for one test, and instances of the service on it. The catalog is on a server of its own, so that
 //! it outlives whatever happens to the cluster.
 
-use std::{
-    sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use app::{
     config::Config,
@@ -13,7 +10,7 @@ use app::{
 use reqwest::Method;
 use sandbox::{Cluster, Node};
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use sqlx::{Connection, PgConnection};
 
 use crate::{
     client::{Carry, Client},
@@ -51,7 +48,7 @@ impl World {
         let urls = cluster.nodes().iter().map(|node| node.url("postgres")).collect();
         Self {
             cluster,
-            catalog: new_catalog().await,
+            catalog: common::new_catalog().await,
             urls,
             settings: vec![],
         }
@@ -83,7 +80,7 @@ impl World {
             listen = "127.0.0.1:0"
             shutdown_delay = "0s"
             shutdown_grace = "5s"
-            secure_cookies = "false"
+            secure_cookies = false
             [catalog]
             url = "{}"
             [security]
@@ -128,19 +125,6 @@ impl World {
             replica.resume_replay().await.unwrap();
         }
     }
-}
-
-async fn new_catalog() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("replicas_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let mut admin = PgConnection::connect_with(&common::cluster().primary().connect_options("postgres"))
-        .await
-        .unwrap();
-    admin
-        .execute(AssertSqlSafe(format!("create database {name}")))
-        .await
-        .unwrap();
-    name
 }
 
 impl Instance {
