@@ -51,7 +51,8 @@ contract: ## compares the service's answers with its OpenAPI document
 	cargo build --workspace --bins $(FEATURES)
 	scripts/with-service scripts/contract
 
-soak: ## the long storms: a minute of replicas that stop and go, an idle minute, a million answers (10 minutes)
+# The last one is kept: it writes what it measured beside the other measurements.
+soak: ## the long storms: a minute of replicas that stop and go, an idle minute, a million answers
 	@scripts/need cargo postgresql
 	STORM_SECONDS=60 STORM_READS=20000 cargo test --release --package app $(FEATURES) --test replicas -- --nocapture storm
 	IDLE_SECONDS=60 cargo test --release --package read-your-writes --test nodes -- --nocapture while_nothing_is_written

@@ -1,6 +1,14 @@
 //! Background tasks with a name, a cancellation token and an owner that awaits them.
 
-use std::{future::Future, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
@@ -47,6 +55,34 @@ impl TaskGroup {
                 }
             };
             cancelled.run_until_cancelled(run).await;
+        });
+    }
+
+    /// Like [`Self::spawn_every`], for work that may fail again and again as long as something is away. The first failure of a
+    /// row is logged with what it means, and the first success after it; not each of them.
+    pub(crate) fn keep_up<F, Fut, E>(
+        &self,
+        name: &'static str,
+        period: Duration,
+        meaning: &'static str,
+        mut work: F,
+    ) where
+        F: FnMut() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), E>> + Send,
+        E: fmt::Display,
+    {
+        let failing = Arc::new(AtomicBool::new(false));
+        self.spawn_every(name, period, move || {
+            let (attempt, failing) = (work(), Arc::clone(&failing));
+            async move {
+                let failure = attempt.await.err();
+                let failed_before = failing.swap(failure.is_some(), Ordering::Relaxed);
+                match failure {
+                    Some(error) if !failed_before => tracing::warn!(%error, "{meaning}"),
+                    None if failed_before => tracing::info!("It works again."),
+                    _ => {}
+                }
+            }
         });
     }
 

@@ -165,8 +165,14 @@ impl Tenancy {
             clusters: Arc::clone(&clusters),
             follower: Arc::clone(&follower),
         };
-        record_promotions(&tasks, promotions);
-        start_tasks(&tasks, &instance, &follower, &provisioner, settings.poll_interval);
+        start_tasks(
+            &tasks,
+            &instance,
+            &follower,
+            &provisioner,
+            promotions,
+            settings.poll_interval,
+        );
         let control = ControlPlane {
             catalog: catalog.clone(),
             clusters: Arc::clone(&clusters),
@@ -273,42 +279,31 @@ impl Tenancy {
     }
 }
 
-fn record_promotions(tasks: &TaskGroup, promotions: Promotions) {
-    let promotions = Arc::new(promotions);
-    tasks.spawn_every("record-promotions", promotions::LOOK, move || {
-        let promotions = Arc::clone(&promotions);
-        async move {
-            if let Err(error) = promotions.record().await {
-                tracing::warn!(%error, "A promotion could not be recorded in the catalog; this instance follows it all the same.");
-            }
-        }
-    });
-}
-
 fn start_tasks(
     tasks: &TaskGroup,
     instance: &Arc<Instance>,
     follower: &Arc<Follower>,
     provisioner: &Arc<Provisioner>,
+    promotions: Promotions,
     poll_interval: Duration,
 ) {
     let renewing = Arc::clone(instance);
-    tasks.spawn_every("renew-instance", instances::RENEW, move || {
+    let meaning = "The instance's lease cannot be renewed: the others stop waiting for it when it ends.";
+    tasks.keep_up("renew-instance", instances::RENEW, meaning, move || {
         let instance = Arc::clone(&renewing);
-        async move {
-            if let Err(error) = instance.renew().await {
-                tracing::warn!(%error, "The instance's lease could not be renewed.");
-            }
-        }
+        async move { instance.renew().await }
     });
     let follower = Arc::clone(follower);
-    tasks.spawn_every("follow-catalog", poll_interval, move || {
+    let meaning = "The catalog cannot be followed; known tenants are served meanwhile.";
+    tasks.keep_up("follow-catalog", poll_interval, meaning, move || {
         let follower = Arc::clone(&follower);
-        async move {
-            if let Err(error) = follower.catch_up().await {
-                tracing::warn!(%error, "The catalog could not be followed; known tenants are served meanwhile.");
-            }
-        }
+        async move { follower.catch_up().await.map(drop) }
+    });
+    let promotions = Arc::new(promotions);
+    let meaning = "A promotion cannot be recorded in the catalog; this instance follows it all the same.";
+    tasks.keep_up("record-promotions", promotions::LOOK, meaning, move || {
+        let promotions = Arc::clone(&promotions);
+        async move { promotions.record().await.map(drop) }
     });
     let resuming = Arc::clone(provisioner);
     tasks.spawn_every("resume-operations", resumer::LOOK, move || {

@@ -97,7 +97,7 @@ pub async fn start(config: Config) -> Result<Service, ServeError> {
     };
     if config.broker.url.is_some() {
         tracing::warn!(
-            "A broker is configured and not used yet: instances tell each other by PostgreSQL NOTIFY."
+            "A broker is configured and not used yet: instances find each other's changes by asking the catalog."
         );
     }
     let (address, metrics) = (main.1, telemetry::metrics());
