@@ -12,8 +12,8 @@ use anyhow::{Context, ensure};
 use sandbox::Cluster;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tenant_management::{
-    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, ReadSettings, Tenancy,
-    TenancySettings, Tenant, TenantId, TenantMigrations,
+    Actor, ClusterName, ClusterSettings, CreateTenant, FollowSettings, KeyRing, PoolLimits, ReadSettings,
+    Tenancy, TenancySettings, Tenant, TenantId, TenantMigrations,
 };
 
 mod tenant_migrations {
@@ -126,7 +126,8 @@ impl World {
             reads: ReadSettings::default(),
             spares: wishes.spares,
             wait_for_instances: Duration::from_secs(2),
-            poll_interval: Duration::from_secs(5),
+            follow: FollowSettings::default(),
+            broker: None,
             instance_address: "benchmark".to_owned(),
         })
         .await?)

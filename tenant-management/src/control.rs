@@ -229,6 +229,27 @@ pub struct NodeOverview {
     pub status: NodeStatus,
 }
 
+/// An instance as the others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceOverview {
+    /// Its identity, another one after each start.
+    pub id: InstanceId,
+    /// Where it listens.
+    pub address: String,
+    /// The version of the program that it runs.
+    pub version: String,
+    /// The catalog revision that its routing table has.
+    pub applied_revision: Revision,
+    /// How many revisions its table is behind the catalog.
+    pub behind: u64,
+    /// When it registered.
+    pub started_at: DateTime<Utc>,
+    /// Until then the others wait for it.
+    pub lease_until: DateTime<Utc>,
+    /// Whether the lease has not ended.
+    pub live: bool,
+}
+
 impl<T> Page<T> {
     /// A page of at most `limit` items out of a query that asked for one more than that.
     pub(crate) fn from_one_more(mut items: Vec<T>, limit: u32) -> Self {

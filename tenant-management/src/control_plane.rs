@@ -9,14 +9,15 @@ use crate::{
     },
     clusters::{Cluster, ClusterDirectory},
     control::{
-        Actor, ApiKey, Changed, ClusterOverview, CreateTenant, NodeOverview, Operation, Page, Propagation,
-        Tenant, TenantFilter,
+        Actor, ApiKey, Changed, ClusterOverview, CreateTenant, InstanceOverview, NodeOverview, Operation,
+        Page, Propagation, Tenant, TenantFilter,
     },
     error::ControlError,
-    ids::{ClusterName, OperationId, Revision},
-    instances::Instance,
+    ids::{ClusterName, InstanceId, OperationId, Revision},
+    instances::Presence,
     provisioning::{self, Provisioner, orphans::OrphanReport},
-    routing::follower::Follower,
+    routing::follower::{Follower, Prompt},
+    state::TenantEvent,
     tenant_id::TenantId,
 };
 
@@ -30,7 +31,7 @@ pub struct ControlPlane {
     pub(crate) clusters: Arc<ClusterDirectory>,
     pub(crate) provisioner: Arc<Provisioner>,
     pub(crate) follower: Arc<Follower>,
-    pub(crate) instance: Arc<Instance>,
+    pub(crate) presence: Arc<Presence>,
     pub(crate) wait_for_instances: Duration,
 }
 
@@ -84,6 +85,53 @@ impl ControlPlane {
                 }))
             }
         }
+    }
+
+    /// Lets a tenant answer nobody until it is resumed. `newly` is false when it was suspended already.
+    pub async fn suspend_tenant(
+        &self,
+        tenant: &TenantId,
+        actor: &Actor,
+    ) -> Result<Changed<Tenant>, ControlError> {
+        self.change_state(tenant, TenantEvent::Suspended, "tenant.suspend", actor)
+            .await
+    }
+
+    /// Lets a suspended tenant answer again.
+    pub async fn resume_tenant(
+        &self,
+        tenant: &TenantId,
+        actor: &Actor,
+    ) -> Result<Changed<Tenant>, ControlError> {
+        self.change_state(tenant, TenantEvent::Resumed, "tenant.resume", actor)
+            .await
+    }
+
+    async fn change_state(
+        &self,
+        tenant: &TenantId,
+        event: TenantEvent,
+        action: &str,
+        actor: &Actor,
+    ) -> Result<Changed<Tenant>, ControlError> {
+        let changed = self.catalog.change_state(tenant, event, action, actor).await?;
+        let (tenant, newly) = changed.ok_or(ControlError::UnknownTenant)??;
+        let propagation = self.propagate(tenant.revision).await?;
+        Ok(Changed {
+            value: tenant,
+            newly,
+            propagation,
+        })
+    }
+
+    /// A page of instances in the order of their ids, beginning after `after`: those that live, and those whose lease has ended
+    /// not long ago.
+    pub async fn instances(
+        &self,
+        after: Option<InstanceId>,
+        limit: u32,
+    ) -> Result<Page<InstanceOverview>, ControlError> {
+        Ok(self.catalog.instances(after, limit).await?)
     }
 
     /// One tenant.
@@ -186,7 +234,7 @@ impl ControlPlane {
     pub async fn add_cluster(&self, settings: &ClusterSettings) -> Result<Propagation, ControlError> {
         self.catalog.register_cluster(settings, false).await?;
         self.provisioner.stock_changed.notify_one();
-        let revision = self.follower.catch_up().await?.revision;
+        let revision = self.follower.catch_up(Prompt::Own).await?.revision;
         self.propagate(revision).await
     }
 
@@ -231,7 +279,7 @@ impl ControlPlane {
 
     /// Brings the own table to `revision`, then waits for the others.
     async fn propagate(&self, revision: Revision) -> Result<Propagation, ControlError> {
-        self.follower.catch_up_to(revision).await?;
-        Ok(self.instance.wait_for(revision, self.wait_for_instances).await?)
+        self.follower.catch_up_to(revision, Prompt::Own).await?;
+        Ok(self.presence.wait_for(revision, self.wait_for_instances).await?)
     }
 }

@@ -6,6 +6,7 @@ pub mod control;
 mod control_plane;
 pub mod data;
 mod error;
+mod events;
 pub mod ids;
 mod instances;
 mod metrics;
@@ -32,7 +33,9 @@ pub use control::{Actor, ApiKey, CreateTenant, Operation, Page, Propagation, Rol
 pub use control_plane::{Begun, ControlPlane};
 pub use data::TenantDb;
 pub use error::ControlError;
+pub use events::broker::{BrokerSettings, InvalidBrokerUrl};
 pub use ids::{ClusterName, Generation, InstanceId, OperationId, Revision, TenantUuid};
+pub use instances::FollowSettings;
 pub use migrate::{MigrateError, TenantMigrations};
 pub use pool::PoolLimits;
 pub use provisioning::orphans::OrphanReport;

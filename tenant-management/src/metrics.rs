@@ -37,6 +37,40 @@ pub(crate) fn describe() {
         "tenantry_provisioning_failures_total",
         "Attempts to create a tenant that failed."
     );
+    describe_counter!(
+        "tenantry_routing_refreshes_total",
+        "Rounds that brought changes from the catalog, by what prompted them: own change, word of another's, renewal of the \
+         lease, timer. Many by renewal or timer: word does not get through."
+    );
+    describe_counter!(
+        "tenantry_routing_repairs_total",
+        "Times that the whole table differed from the catalog and was read anew."
+    );
+    describe_counter!(
+        "tenantry_events_received_total",
+        "Word of new catalog revisions that this instance has heard."
+    );
+    describe_gauge!(
+        "tenantry_events_connected",
+        "1 when this instance hears of changes at once, 0 when only renewing its lease finds them."
+    );
+    describe_counter!(
+        "tenantry_events_published_total",
+        "Word of new catalog revisions that the broker has confirmed; several changes can go in one."
+    );
+    describe_counter!(
+        "tenantry_events_publish_failures_total",
+        "Attempts to give word to the broker that failed."
+    );
+    describe_counter!(
+        "tenantry_instance_leases_lost_total",
+        "Times that this instance found its lease ended: it was frozen, or cut off from the catalog."
+    );
+    describe_gauge!(
+        "tenantry_catalog_last_contact_timestamp_seconds",
+        Unit::Seconds,
+        "When the catalog last answered this instance, in seconds since 1970."
+    );
     describe_gauge!(
         "tenantry_orphans",
         "Databases, roles and rows of a cluster that do not fit together."

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     catalog::{Catalog, CatalogError},
     clusters::ClusterDirectory,
-    routing::follower::Follower,
+    routing::follower::{Follower, Prompt},
 };
 
 /// How often it is looked for promotions.
@@ -51,7 +51,7 @@ impl Promotions {
             }
         }
         if recorded > 0 {
-            self.follower.catch_up().await?;
+            self.follower.catch_up(Prompt::Own).await?;
         }
         Ok(recorded)
     }

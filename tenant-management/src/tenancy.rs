@@ -12,15 +12,20 @@ use crate::{
     control::ApiKey,
     control_plane::ControlPlane,
     data::TenantDb,
+    events::{
+        self, Events, Transport,
+        broker::{BrokerSettings, ByBroker},
+        notify::ByCatalog,
+    },
     ids::{InstanceId, TenantUuid},
-    instances::{self, Instance},
+    instances::{FollowSettings, Presence},
     migrate::{MigrateError, TenantMigrations},
     pool::PoolLimits,
     promotions::{self, Promotions},
     provisioning::{Provisioner, one_at_a_time::OneAtATime, resumer},
     route::Route,
     routing::{
-        follower::Follower,
+        follower::{Follower, Prompt},
         resolver::{ResolveError, Resolver},
         table::RoutingTable,
     },
@@ -55,8 +60,10 @@ pub struct TenancySettings {
     pub spares: u32,
     /// How long a control-plane answer waits for other instances at most.
     pub wait_for_instances: Duration,
-    /// How often the catalog is asked for changes that nobody has told of.
-    pub poll_interval: Duration,
+    /// How instances keep up with the catalog and with each other.
+    pub follow: FollowSettings,
+    /// The broker that carries word of changes; without one it is PostgreSQL's `NOTIFY` on the catalog.
+    pub broker: Option<BrokerSettings>,
     /// Where other instances' operators find this one.
     pub instance_address: String,
 }
@@ -96,7 +103,8 @@ pub struct Tenancy {
 
 #[derive(Debug)]
 struct Inner {
-    instance: Arc<Instance>,
+    presence: Arc<Presence>,
+    events: Arc<events::Health>,
     table: Arc<RoutingTable>,
     clusters: Arc<ClusterDirectory>,
     resolver: Resolver,
@@ -137,24 +145,25 @@ impl Tenancy {
             Arc::clone(&table),
             Arc::clone(&clusters),
         ));
-        let followed = follower.catch_up().await?;
+        let followed = follower.catch_up(Prompt::Start).await?;
         tracing::info!(
             routing.tenants = table.len(),
             routing.revision = followed.revision.0,
             "All routes have been read."
         );
-        let instance = Arc::new(Instance {
-            id: InstanceId::generate(),
-            address: settings.instance_address,
-            catalog: catalog.clone(),
-            table: Arc::clone(&table),
-        });
-        instance.renew().await?;
+        let presence = Presence::register(
+            settings.instance_address,
+            catalog.clone(),
+            Arc::clone(&table),
+            Arc::clone(&follower),
+            settings.follow.lease,
+        );
+        let presence = Arc::new(presence.await?);
         let provisioner = Arc::new(Provisioner {
             catalog: catalog.clone(),
             clusters: Arc::clone(&clusters),
             migrations: settings.migrations,
-            worker: Provisioner::worker(instance.id),
+            worker: Provisioner::worker(presence.id),
             tasks: tasks.clone(),
             spares_wanted: settings.spares,
             callers: OneAtATime::default(),
@@ -165,26 +174,37 @@ impl Tenancy {
             clusters: Arc::clone(&clusters),
             follower: Arc::clone(&follower),
         };
-        start_tasks(
-            &tasks,
-            &instance,
-            &follower,
-            &provisioner,
-            promotions,
-            settings.poll_interval,
-        );
+        let health = Arc::new(events::Health::default());
+        match settings.broker {
+            Some(broker) => {
+                let broker = ByBroker::new(broker, presence.id);
+                start_events(&tasks, broker, &presence, &health, &catalog);
+            }
+            None => start_events(
+                &tasks,
+                ByCatalog {
+                    catalog: catalog.clone(),
+                },
+                &presence,
+                &health,
+                &catalog,
+            ),
+        }
+        follow(&tasks, &presence, &follower, &settings.follow);
+        start_tasks(&tasks, &provisioner, promotions);
         let control = ControlPlane {
             catalog: catalog.clone(),
             clusters: Arc::clone(&clusters),
             provisioner,
             follower,
-            instance: Arc::clone(&instance),
+            presence: Arc::clone(&presence),
             wait_for_instances: settings.wait_for_instances,
         };
         let resolver = Resolver::new(Arc::clone(&table), catalog.clone());
         Ok(Self {
             inner: Arc::new(Inner {
-                instance,
+                presence,
+                events: health,
                 table,
                 clusters,
                 resolver,
@@ -197,7 +217,7 @@ impl Tenancy {
 
     /// This instance's identity.
     pub fn instance(&self) -> InstanceId {
-        self.inner.instance.id
+        self.inner.presence.id
     }
 
     /// The routing table, as it is read by every request.
@@ -244,27 +264,24 @@ impl Tenancy {
         &self.inner.control
     }
 
-    /// What is ready and what is not. The table has been read before [`Self::start`] returned; the catalog is not
-    /// essential, because known tenants are served without it (invariant I11).
+    /// What is ready and what is not. The table has been read before [`Self::start`] returned; the catalog and word from other
+    /// instances are not essential, because known tenants are served without them (invariant I11).
     pub async fn readiness(&self) -> Vec<PartReadiness> {
-        let catalog = self
-            .inner
-            .catalog
-            .ping()
-            .await
-            .err()
-            .map(|error| error.to_string());
+        let catalog = self.inner.catalog.ping().await.err();
+        let lease = self.inner.presence.lease_ended_for().map(|duration| {
+            let seconds = duration.as_secs();
+            format!("ended {seconds} s ago: other instances do not wait for this one, and it may not know of changes since")
+        });
+        let part = |part, essential, problem| PartReadiness {
+            part,
+            essential,
+            problem,
+        };
         vec![
-            PartReadiness {
-                part: "routing-table",
-                essential: true,
-                problem: None,
-            },
-            PartReadiness {
-                part: "catalog",
-                essential: false,
-                problem: catalog,
-            },
+            part("routing-table", true, None),
+            part("catalog", false, catalog.map(|error| error.to_string())),
+            part("lease", false, lease),
+            part("events", false, self.inner.events.problem()),
         ]
     }
 
@@ -272,33 +289,61 @@ impl Tenancy {
     pub async fn shut_down(&self, limit: Duration) {
         self.inner.tasks.shut_down(limit).await;
         self.inner.clusters.stop().await;
-        if let Err(error) = self.inner.catalog.remove_instance(self.inner.instance.id).await {
+        if let Err(error) = self.inner.catalog.remove_instance(self.inner.presence.id).await {
             tracing::warn!(%error, "The instance could not be signed off; its lease will end.");
         }
         self.inner.catalog.close().await;
     }
 }
 
-fn start_tasks(
+fn start_events<T: Transport>(
     tasks: &TaskGroup,
-    instance: &Arc<Instance>,
-    follower: &Arc<Follower>,
-    provisioner: &Arc<Provisioner>,
-    promotions: Promotions,
-    poll_interval: Duration,
+    transport: T,
+    presence: &Arc<Presence>,
+    health: &Arc<events::Health>,
+    catalog: &Catalog,
 ) {
-    let renewing = Arc::clone(instance);
+    let committed = catalog.committed();
+    let events = Arc::new(Events {
+        transport,
+        presence: Arc::clone(presence),
+        health: Arc::clone(health),
+    });
+    let (hearing, cancelled) = (Arc::clone(&events), tasks.cancelled());
+    tasks.spawn("hear-of-changes", async move {
+        cancelled.run_until_cancelled(hearing.hear()).await;
+    });
+    let cancelled = tasks.cancelled();
+    tasks.spawn("speak-of-changes", async move {
+        cancelled.run_until_cancelled(events.speak(committed)).await;
+    });
+}
+
+fn follow(tasks: &TaskGroup, presence: &Arc<Presence>, follower: &Arc<Follower>, settings: &FollowSettings) {
+    let renewing = Arc::clone(presence);
     let meaning = "The instance's lease cannot be renewed: the others stop waiting for it when it ends.";
-    tasks.keep_up("renew-instance", instances::RENEW, meaning, move || {
-        let instance = Arc::clone(&renewing);
-        async move { instance.renew().await }
+    tasks.keep_up("renew-lease", settings.renew, meaning, move || {
+        let presence = Arc::clone(&renewing);
+        async move { presence.renew().await }
     });
-    let follower = Arc::clone(follower);
+    let following = Arc::clone(presence);
     let meaning = "The catalog cannot be followed; known tenants are served meanwhile.";
-    tasks.keep_up("follow-catalog", poll_interval, meaning, move || {
-        let follower = Arc::clone(&follower);
-        async move { follower.catch_up().await.map(drop) }
+    tasks.keep_up("follow-catalog", settings.poll, meaning, move || {
+        let presence = Arc::clone(&following);
+        async move { presence.follow(Prompt::Timer).await }
     });
+    let (follower, catalog) = (Arc::clone(follower), presence.catalog.clone());
+    let meaning = "The routing table cannot be compared with the catalog.";
+    tasks.keep_up("compare-with-catalog", settings.compare, meaning, move || {
+        let (follower, catalog) = (Arc::clone(&follower), catalog.clone());
+        async move {
+            follower.verify().await?;
+            catalog.remove_expired_instances().await.map(drop)
+        }
+    });
+}
+
+fn start_tasks(tasks: &TaskGroup, provisioner: &Arc<Provisioner>, promotions: Promotions) {
     let promotions = Arc::new(promotions);
     let meaning = "A promotion cannot be recorded in the catalog; this instance follows it all the same.";
     tasks.keep_up("record-promotions", promotions::LOOK, meaning, move || {

@@ -9,7 +9,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use sqlx::{Connection, PgConnection};
@@ -90,12 +89,11 @@ async fn a_cursor_never_skips_a_change() {
     }
 }
 
-/// An instance learns of what another did: by its timer, and at once by a look-up when it is asked for a new name.
+/// An instance of which no word and no timer has made one that knows learns of a tenant when it is first asked for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_instance_serves_a_new_tenant_at_its_first_request() {
     let world = World::start().await;
-    let mut wishes = world.wishes();
-    wishes.poll_interval = Duration::from_secs(3600);
+    let wishes = world.wishes().told_nothing();
     let (one, other) = (world.instance(wishes.clone()).await, world.instance(wishes).await);
     let acme = request("acme").id;
     assert!(

@@ -9,6 +9,7 @@ mod client;
 mod clusters;
 mod config;
 mod failure;
+mod instances;
 mod operations;
 mod output;
 mod progress;
@@ -62,6 +63,8 @@ enum Command {
     Operations(operations::OperationsArguments),
     /// Look at database clusters.
     Clusters(clusters::ClustersArguments),
+    /// List the running instances of the service, and how far each has followed the catalog.
+    Instances(instances::InstancesArguments),
 }
 
 impl Cli {
@@ -75,6 +78,7 @@ impl Cli {
             Command::ApiKeys(arguments) => api_keys::run(arguments).await,
             Command::Operations(arguments) => operations::run(arguments).await,
             Command::Clusters(arguments) => clusters::run(arguments).await,
+            Command::Instances(arguments) => instances::run(arguments).await,
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

@@ -44,6 +44,20 @@ Examples:
         #[arg(value_parser = TenantId::parse_reference)]
         tenant: TenantId,
     },
+    /// Let a tenant answer nobody until it is resumed. Its data is kept.
+    #[command(after_help = "Example:\n  tenantry tenants suspend acme")]
+    Suspend {
+        /// The tenant's id, such as acme
+        #[arg(value_parser = TenantId::parse_reference)]
+        tenant: TenantId,
+    },
+    /// Let a suspended tenant answer again.
+    #[command(after_help = "Example:\n  tenantry tenants resume acme")]
+    Resume {
+        /// The tenant's id, such as acme
+        #[arg(value_parser = TenantId::parse_reference)]
+        tenant: TenantId,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -145,7 +159,21 @@ pub(super) async fn run(arguments: TenantsArguments) -> Result<(), Failure> {
             &client.get(&["control", "v1", "tenants", tenant.as_str()]).await?,
             FIELDS,
         ),
+        TenantsCommand::Suspend { tenant } => {
+            let suspended = command(&client, &tenant, "suspend").await?;
+            output.one(&suspended, &[FIELDS, PROPAGATION].concat())
+        }
+        TenantsCommand::Resume { tenant } => {
+            let resumed = command(&client, &tenant, "resume").await?;
+            output.one(&resumed, &[FIELDS, PROPAGATION].concat())
+        }
     }
+}
+
+/// A command about a tenant that needs no more than its name.
+async fn command(client: &ApiClient, tenant: &TenantId, name: &str) -> Result<Value, Failure> {
+    let path = ["control", "v1", "tenants", tenant.as_str(), name];
+    client.post(&path, &json!({})).await
 }
 
 async fn create(client: &ApiClient, arguments: &CreateArguments) -> Result<Value, Failure> {

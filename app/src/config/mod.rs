@@ -17,7 +17,7 @@ use std::{
 
 use auth::OperatorTokens;
 use secrecy::SecretString;
-use tenant_management::{ClusterSettings, KeyRing, PoolLimits, ReadSettings};
+use tenant_management::{BrokerSettings, ClusterSettings, KeyRing, PoolLimits, ReadSettings};
 
 use self::{reader::Reader, tree::Tree};
 
@@ -28,8 +28,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// The control-plane database.
     pub catalog: CatalogConfig,
-    /// The message broker.
-    pub broker: BrokerConfig,
+    /// The broker that carries word of changes between instances; without one, PostgreSQL's `NOTIFY` does.
+    pub broker: Option<BrokerSettings>,
     /// Keys and credentials of the service itself.
     pub security: SecurityConfig,
     /// Clusters that are registered at first start.
@@ -78,13 +78,6 @@ pub struct CatalogConfig {
     pub url: SecretString,
     /// Most connections to it.
     pub max_connections: u32,
-}
-
-/// `[broker]`
-#[derive(Clone, Debug)]
-pub struct BrokerConfig {
-    /// An AMQP broker. It is not used yet: instances find each other's changes by asking the catalog.
-    pub url: Option<SecretString>,
 }
 
 /// `[security]`

@@ -3,14 +3,15 @@
 use std::{net::SocketAddr, time::Duration};
 
 use auth::OperatorTokens;
+use secrecy::ExposeSecret;
 use tenant_management::{
-    ClusterName, ClusterSettings, KeyRing, LEAST_CONNECTIONS, Mode, PoolLimits, ReadSettings,
+    BrokerSettings, ClusterName, ClusterSettings, KeyRing, LEAST_CONNECTIONS, Mode, PoolLimits, ReadSettings,
 };
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    BrokerConfig, CatalogConfig, Config, HttpConfig, LogConfig, LogFormat, ProvisioningConfig, ReadsConfig,
-    SecurityConfig, reader::Reader,
+    CatalogConfig, Config, HttpConfig, LogConfig, LogFormat, ProvisioningConfig, ReadsConfig, SecurityConfig,
+    reader::Reader,
 };
 
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
@@ -23,9 +24,7 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
     // All are read before any is needed, so that one that is wrong does not hide what is wrong with another.
     let http = http(reader);
     let catalog = catalog(reader);
-    let broker = BrokerConfig {
-        url: reader.url("broker.url", AMQP),
-    };
+    let broker = broker(reader);
     let security = security(reader);
     let clusters = clusters(reader);
     let reads = reads(reader);
@@ -87,6 +86,22 @@ fn catalog(reader: &mut Reader) -> Option<CatalogConfig> {
     Some(CatalogConfig {
         url: url?,
         max_connections: max_connections?,
+    })
+}
+
+fn broker(reader: &mut Reader) -> Option<BrokerSettings> {
+    let url = reader.url("broker.url", AMQP);
+    let exchange = reader.parsed("broker.exchange", Some("tenantry"), |text| match text.len() {
+        // The limit of AMQP's short strings.
+        1..=255 => Ok(text.to_owned()),
+        _ => Err("must be 1 to 255 bytes long"),
+    });
+    let authorities = reader.secret("broker.ca_certificates");
+    let settings = BrokerSettings::new(&url?, &exchange?);
+    let settings = reader.check("broker.url", settings)?;
+    Some(match authorities {
+        Some(pem) => settings.trusting(pem.expose_secret().to_owned()),
+        None => settings,
     })
 }
 

@@ -70,7 +70,7 @@ fn the_documented_example_is_understood() {
     );
     assert_eq!(config.clusters.len(), 1);
     assert_eq!(config.clusters[0].replicas.len(), 1);
-    assert!(config.broker.url.is_some());
+    assert!(config.broker.is_some());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn what_is_left_out_has_its_documented_default() {
     assert_eq!(config.http.listen, "127.0.0.1:8080".parse().unwrap());
     assert_eq!(config.http.control_listen, None);
     assert_eq!(config.http.base_domain, "localhost");
-    assert!(config.broker.url.is_none() && config.clusters.is_empty());
+    assert!(config.broker.is_none() && config.clusters.is_empty());
     assert_eq!(
         (config.reads.settings.mode, config.reads.settings.probe_interval),
         (Mode::Lsn, Duration::from_millis(250))

@@ -40,6 +40,7 @@ const API_KEY: &str = "api_key";
         (name = "api-keys", description = "Keys to the tenants' API (operators)"),
         (name = "operations", description = "Control-plane work that survives its worker (operators)"),
         (name = "clusters", description = "Where databases live (operators)"),
+        (name = "instances", description = "Running instances of the service (operators)"),
         (name = "machines", description = "For load balancers, monitoring and documentation"),
     )
 )]

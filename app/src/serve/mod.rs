@@ -95,11 +95,6 @@ pub async fn start(config: Config) -> Result<Service, ServeError> {
         Some(address) => Some(bind(address).await?),
         None => None,
     };
-    if config.broker.url.is_some() {
-        tracing::warn!(
-            "A broker is configured and not used yet: instances find each other's changes by asking the catalog."
-        );
-    }
     let (address, metrics) = (main.1, telemetry::metrics());
     let tenancy = Tenancy::start(settings::tenancy(&config, address)?).await?;
     let state = AppState::new(&config, tenancy, metrics);

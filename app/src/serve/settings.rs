@@ -1,17 +1,14 @@
 //! The settings of one part in that part's own terms.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use read_your_writes::{PositionSettings, TokenKeys};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::PgConnectOptions;
-use tenant_management::{TenancySettings, TenantMigrations};
+use tenant_management::{FollowSettings, TenancySettings, TenantMigrations};
 
 use super::ServeError;
 use crate::config::Config;
-
-/// How often the catalog is asked for changes that nobody has told of.
-const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The migrations of tenants' databases, compiled in.
 mod tenant_migrations {
@@ -31,7 +28,8 @@ pub(super) fn tenancy(config: &Config, address: SocketAddr) -> Result<TenancySet
         reads: config.reads.settings.clone(),
         spares: config.provisioning.spares,
         wait_for_instances: config.provisioning.wait_for_instances,
-        poll_interval: POLL_INTERVAL,
+        follow: FollowSettings::default(),
+        broker: config.broker.clone(),
         instance_address: address.to_string(),
     })
 }

@@ -99,7 +99,7 @@ impl Catalog {
         )
         .fetch_one(&mut *transaction)
         .await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, revision).await?;
         row.try_into()
     }
 
@@ -177,9 +177,10 @@ impl Catalog {
         let Some(revoked_before) = revoked_before else {
             return Ok(None);
         };
+        let mut revision = Revision::default();
         if !revoked_before {
             audit::record(&mut transaction, actor, "api-key.revoke", Some(tenant), Some(id)).await?;
-            let revision = revision::next(&mut transaction).await?;
+            revision = revision::next(&mut transaction).await?;
             sqlx::query!(
                 "update api_keys set revoked_at = now(), revision = $2 where id = $1",
                 id,
@@ -200,7 +201,7 @@ impl Catalog {
         )
         .fetch_one(&mut *transaction)
         .await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, revision).await?;
         Ok(Some((row.try_into()?, !revoked_before)))
     }
 }

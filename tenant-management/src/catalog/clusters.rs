@@ -127,7 +127,7 @@ impl Catalog {
         )
         .execute(&mut *transaction)
         .await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, revision).await?;
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Catalog {
         )
         .execute(&mut *transaction)
         .await?;
-        transaction.commit().await?;
+        self.commit_change(transaction, revision).await?;
         Ok(true)
     }
 

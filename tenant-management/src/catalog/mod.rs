@@ -7,22 +7,26 @@ pub(crate) mod api_keys;
 pub(crate) mod audit;
 pub(crate) mod changes;
 pub(crate) mod clusters;
+pub(crate) mod digest;
 pub(crate) mod idempotency;
 pub(crate) mod instances;
 pub(crate) mod operations;
 pub(crate) mod revision;
 pub(crate) mod spares;
 pub(crate) mod tenants;
+pub(crate) mod word;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{
     Connection, PgConnection, PgPool, PgTransaction, Postgres,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use tokio::sync::watch;
 
 use crate::{
+    ids::Revision,
     migrate::{MigrateError, migrate_catalog},
     secret::{KeyRing, OpenError},
 };
@@ -35,6 +39,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) struct Catalog {
     pool: PgPool,
     keys: KeyRing,
+    committed: Arc<watch::Sender<Revision>>,
 }
 
 /// Why the catalog did not do what it was asked for.
@@ -61,6 +66,13 @@ impl From<sqlx::Error> for CatalogError {
         } else {
             Self::Statement(error)
         }
+    }
+}
+
+impl CatalogError {
+    /// It has not answered for so long that it is given up.
+    pub(crate) fn silent() -> Self {
+        Self::Unreachable(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -96,7 +108,11 @@ impl Catalog {
             .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_lazy_with(options);
-        Ok(Self { pool, keys })
+        Ok(Self {
+            pool,
+            keys,
+            committed: Arc::default(),
+        })
     }
 
     async fn connection(&self) -> Result<PoolConnection<Postgres>, CatalogError> {

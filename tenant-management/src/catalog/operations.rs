@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     control::{Operation, OperationState},
-    ids::{Generation, OperationId, TenantUuid},
+    ids::{Generation, OperationId, Revision, TenantUuid},
     provisioning::steps::Step,
     route::Route,
     state::TenantState,
@@ -169,16 +169,12 @@ impl Catalog {
         .fetch_optional(&mut *transaction)
         .await?;
         let Some(row) = row else { return Ok(None) };
+        let mut revision = Revision::default();
         if row.state == TenantState::Failed.as_str() {
-            set_state(
-                &mut transaction,
-                row.uuid,
-                TenantState::Failed,
-                TenantState::InProgress,
-            )
-            .await?;
+            let (from, to) = (TenantState::Failed, TenantState::InProgress);
+            revision = set_state(&mut transaction, row.uuid, from, to).await?;
         }
-        transaction.commit().await?;
+        self.commit_change(transaction, revision).await?;
         let password = self
             .keys
             .open_text(&Route::secret_owner(row.uuid), &row.password_sealed.into())?;
@@ -212,8 +208,9 @@ impl Catalog {
         )
         .fetch_one(&mut *transaction)
         .await?;
+        let mut revision = Revision::default();
         if waiting {
-            let revision = revision::next(&mut transaction).await?;
+            revision = revision::next(&mut transaction).await?;
             sqlx::query!(
                 r#"
                 update tenants
@@ -227,7 +224,7 @@ impl Catalog {
             .execute(&mut *transaction)
             .await?;
         }
-        transaction.commit().await?;
+        self.commit_change(transaction, revision).await?;
         Ok(Ok(()))
     }
 
@@ -244,14 +241,9 @@ impl Catalog {
         if !end(&mut transaction, lease, step, Some((error, retry_at))).await? {
             return Ok(Err(LostLease));
         }
-        set_state(
-            &mut transaction,
-            lease.uuid,
-            TenantState::InProgress,
-            TenantState::Failed,
-        )
-        .await?;
-        transaction.commit().await?;
+        let (from, to) = (TenantState::InProgress, TenantState::Failed);
+        let revision = set_state(&mut transaction, lease.uuid, from, to).await?;
+        self.commit_change(transaction, revision).await?;
         Ok(Ok(()))
     }
 }
@@ -288,12 +280,12 @@ async fn end(
 }
 
 /// A compare-and-set of a tenant's state. A tenant that is in another state by now stays there.
-async fn set_state(
+pub(super) async fn set_state(
     transaction: &mut PgConnection,
     tenant: TenantUuid,
     from: TenantState,
     to: TenantState,
-) -> Result<(), CatalogError> {
+) -> Result<Revision, CatalogError> {
     let revision = revision::next(transaction).await?;
     sqlx::query!(
         r#"
@@ -308,7 +300,7 @@ async fn set_state(
     )
     .execute(transaction)
     .await?;
-    Ok(())
+    Ok(revision)
 }
 
 fn operation_state(stored: &str) -> Result<OperationState, CatalogError> {

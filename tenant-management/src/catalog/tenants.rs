@@ -13,7 +13,7 @@ use crate::{
     provisioning::steps::Step,
     route::Route,
     secret::generate_password,
-    state::TenantState,
+    state::{IllegalTransition, TenantEvent, TenantState},
     tenant_id::TenantId,
 };
 
@@ -207,6 +207,43 @@ impl Catalog {
         Ok(Page::from_one_more(tenants, limit))
     }
 
+    /// Lets `event` happen to a tenant. Answers the tenant afterwards and whether this call changed it; `None` without such a
+    /// tenant.
+    pub(crate) async fn change_state(
+        &self,
+        id: &TenantId,
+        event: TenantEvent,
+        action: &str,
+        actor: &Actor,
+    ) -> Result<Option<Result<(Tenant, bool), IllegalTransition>>, CatalogError> {
+        let mut transaction = self.begin().await?;
+        let row = sqlx::query!(
+            r#"
+            select uuid as "uuid: TenantUuid", state
+            from tenants
+            where slug = $1 and state <> 'PURGED'
+            for update
+            "#,
+            id.as_str(),
+        )
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let before = state(&row.state)?;
+        let after = match before.after(event) {
+            Ok(after) => after,
+            Err(illegal) => return Ok(Some(Err(illegal))),
+        };
+        let mut revision = Revision::default();
+        if after != before {
+            audit::record(&mut transaction, actor, action, Some(row.uuid), Some(id.as_str())).await?;
+            revision = operations::set_state(&mut transaction, row.uuid, before, after).await?;
+        }
+        self.commit_change(transaction, revision).await?;
+        let known = self.tenant(id).await?;
+        Ok(known.map(|known| Ok((known.tenant, after != before))))
+    }
+
     /// Takes a name together with a ready database: afterwards the tenant is in service, and only the database's comment
     /// is left to do.
     pub(crate) async fn bear_with_spare(
@@ -232,11 +269,13 @@ impl Catalog {
             password,
             step: Step::Label,
         };
-        let birth = bear(&mut transaction, request, cluster, newborn, worker, actor).await?;
-        if matches!(birth, Birth::Born(_)) {
-            transaction.commit().await?;
+        match bear(&mut transaction, request, cluster, newborn, worker, actor).await? {
+            Ok((lease, revision)) => {
+                self.commit_change(transaction, revision).await?;
+                Ok(Birth::Born(lease))
+            }
+            Err(refused) => Ok(refused),
         }
-        Ok(birth)
     }
 
     /// Takes a name for a tenant whose database has yet to be made.
@@ -261,11 +300,13 @@ impl Catalog {
             password,
             step: Step::FIRST,
         };
-        let birth = bear(&mut transaction, request, cluster, newborn, worker, actor).await?;
-        if matches!(birth, Birth::Born(_)) {
-            transaction.commit().await?;
+        match bear(&mut transaction, request, cluster, newborn, worker, actor).await? {
+            Ok((lease, revision)) => {
+                self.commit_change(transaction, revision).await?;
+                Ok(Birth::Born(lease))
+            }
+            Err(refused) => Ok(refused),
         }
-        Ok(birth)
     }
 }
 
@@ -285,7 +326,7 @@ async fn bear(
     newborn: Newborn<'_>,
     worker: Worker,
     actor: &Actor,
-) -> Result<Birth, CatalogError> {
+) -> Result<Result<(OperationLease, Revision), Birth>, CatalogError> {
     // The revision is set last, with the counter's row locked only until the commit; zero is below every cursor.
     let inserted = sqlx::query!(
         r#"
@@ -308,10 +349,10 @@ async fn bear(
     .execute(&mut *transaction)
     .await?;
     if inserted.rows_affected() == 0 {
-        return Ok(Birth::NameTaken);
+        return Ok(Err(Birth::NameTaken));
     }
     if let Some(taken) = add_domains(transaction, newborn.uuid, &request.domains).await? {
-        return Ok(Birth::DomainTaken(taken));
+        return Ok(Err(Birth::DomainTaken(taken)));
     }
     let operation =
         operations::start(transaction, "create-tenant", newborn.uuid, newborn.step, worker).await?;
@@ -331,7 +372,7 @@ async fn bear(
     )
     .execute(transaction)
     .await?;
-    Ok(Birth::Born(OperationLease {
+    let lease = OperationLease {
         operation,
         generation: Generation(1),
         attempts: 1,
@@ -340,7 +381,8 @@ async fn bear(
         uuid: newborn.uuid,
         cluster: cluster.clone(),
         password: newborn.password,
-    }))
+    };
+    Ok(Ok((lease, revision)))
 }
 
 /// Registers the domains; answers the first that another tenant has.

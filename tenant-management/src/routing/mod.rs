@@ -4,6 +4,7 @@
 //! [`resolver`] answers requests, and asks the catalog once when the table does not know a name. There is no default route,
 //! and no type that could hold one.
 
+pub(crate) mod digest;
 pub(crate) mod follower;
 pub mod resolver;
 pub mod table;

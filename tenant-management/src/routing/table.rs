@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use imbl::{GenericHashMap, shared_ptr::DefaultSharedPtr};
 use parking_lot::Mutex;
 
+use super::digest::Digest;
 use crate::{
     control::ApiKey,
     ids::{Revision, TenantUuid},
@@ -135,16 +136,48 @@ impl RoutingTable {
     pub fn apply(&self, update: TableUpdate) {
         let _alone = self.changing.lock();
         let mut next = Snapshot::clone(&self.current.load());
-        for update in update.routes {
-            next.update_route(update);
-        }
-        for key in update.api_keys {
-            next.update_api_key(key);
-        }
-        if let Some(revision) = update.complete_to {
-            next.revision = next.revision.max(revision);
-        }
+        next.update(update);
         self.current.store(Arc::new(next));
+    }
+
+    /// Publishes a table of these rows and no others. For a repair by somebody who has read everything and lets nobody else
+    /// [apply](Self::apply) changes meanwhile: unlike a change, it may take the table back to an older revision.
+    pub(crate) fn replace(&self, update: TableUpdate) {
+        let _alone = self.changing.lock();
+        let mut next = Snapshot::default();
+        next.update(update);
+        self.current.store(Arc::new(next));
+    }
+
+    /// A digest of all rows, the table's revision, and that of its newest row: look-ups bring rows that are newer. Takes as
+    /// long as there are rows.
+    pub(crate) fn digest(&self) -> (Digest, Revision, Revision) {
+        let snapshot = self.current.load_full();
+        let (mut digest, mut newest) = (Digest::default(), snapshot.revision);
+        for uuid in snapshot.names.keys() {
+            let route = snapshot.names.get(uuid).and_then(|name| snapshot.route(name));
+            // A name that leads to another tenant, or nowhere, is a row that the catalog does not have.
+            let route = route.filter(|route| route.uuid == *uuid);
+            match route {
+                Some(route) => {
+                    newest = newest.max(route.revision);
+                    digest.add_tenant(route);
+                }
+                None => digest.tenants.rows -= 1,
+            }
+        }
+        // Entries that no identity leads to.
+        digest.tenants.rows += i64::try_from(snapshot.routes.len()).unwrap_or(i64::MAX)
+            - i64::try_from(snapshot.names.len()).unwrap_or(i64::MAX);
+        for (domain, name) in &snapshot.domains {
+            let tenant = snapshot.route(name).map(|route| route.uuid);
+            digest.add_domain(domain, tenant.unwrap_or(TenantUuid(uuid::Uuid::nil())));
+        }
+        for key in snapshot.api_keys.values() {
+            newest = newest.max(key.revision);
+            digest.add_api_key(key);
+        }
+        (digest, snapshot.revision, newest)
     }
 
     /// Adds what a look-up found in the catalog when the catalog was at `seen_at`. Answers whether it was believed: a
@@ -156,12 +189,7 @@ impl RoutingTable {
             return false;
         }
         let mut next = Snapshot::clone(&current);
-        for update in update.routes {
-            next.update_route(update);
-        }
-        for key in update.api_keys {
-            next.update_api_key(key);
-        }
+        next.update(update);
         self.current.store(Arc::new(next));
         true
     }
@@ -170,6 +198,18 @@ impl RoutingTable {
 impl Snapshot {
     fn route(&self, tenant: &TenantId) -> Option<&Arc<Route>> {
         self.routes.get_key_value(tenant).map(|(entry, ())| &entry.0)
+    }
+
+    fn update(&mut self, update: TableUpdate) {
+        for update in update.routes {
+            self.update_route(update);
+        }
+        for key in update.api_keys {
+            self.update_api_key(key);
+        }
+        if let Some(revision) = update.complete_to {
+            self.revision = self.revision.max(revision);
+        }
     }
 
     fn insert_route(&mut self, route: Arc<Route>) {

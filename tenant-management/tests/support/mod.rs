@@ -11,8 +11,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sandbox::Cluster;
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tenant_management::{
-    Actor, ClusterName, ClusterSettings, CreateTenant, KeyRing, PoolLimits, ReadSettings, Tenancy,
-    TenancySettings, TenantId, TenantMigrations,
+    Actor, BrokerSettings, ClusterName, ClusterSettings, CreateTenant, FollowSettings, KeyRing, PoolLimits,
+    ReadSettings, Tenancy, TenancySettings, TenantId, TenantMigrations,
 };
 
 /// A server with an empty catalog.
@@ -27,7 +27,8 @@ pub struct Wishes {
     pub spares: u32,
     pub migrations: TenantMigrations,
     pub clusters: Vec<ClusterSettings>,
-    pub poll_interval: Duration,
+    pub follow: FollowSettings,
+    pub broker: Option<BrokerSettings>,
 }
 
 impl World {
@@ -51,7 +52,8 @@ impl World {
             spares: 0,
             migrations: migrations(),
             clusters: vec![self.cluster_settings("main", self.cluster.primary().url("postgres"))],
-            poll_interval: Duration::from_secs(5),
+            follow: FollowSettings::default(),
+            broker: None,
         }
     }
 
@@ -77,7 +79,8 @@ impl World {
             reads: ReadSettings::default(),
             spares: wishes.spares,
             wait_for_instances: Duration::from_millis(500),
-            poll_interval: wishes.poll_interval,
+            follow: wishes.follow,
+            broker: wishes.broker,
             instance_address: "test".to_owned(),
         })
         .await
@@ -110,6 +113,32 @@ impl World {
         .fetch_one(&mut admin)
         .await
         .unwrap()
+    }
+}
+
+impl Wishes {
+    /// Only word brings news: no timer does.
+    pub fn without_timers(mut self) -> Self {
+        let never = Duration::from_secs(3600);
+        self.follow = FollowSettings {
+            renew: never,
+            lease: never,
+            poll: never,
+            compare: never,
+        };
+        self
+    }
+
+    /// Nothing brings news: no timer, and word goes to a broker that is not there.
+    pub fn told_nothing(self) -> Self {
+        let nowhere = "amqp://guest:guest@127.0.0.1:1/%2f";
+        let broker = BrokerSettings::new(&nowhere.into(), "tenantry").unwrap();
+        self.without_timers().with_broker(broker)
+    }
+
+    pub fn with_broker(mut self, broker: BrokerSettings) -> Self {
+        self.broker = Some(broker);
+        self
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod api_keys;
 mod clusters;
+mod instances;
 mod model;
 mod operations;
 mod orphans;
@@ -29,6 +30,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(operations::router())
         .merge(clusters::router())
         .merge(orphans::router())
+        .merge(instances::router())
 }
 
 /// The tenant that a path names. What can be no tenant's id names no tenant.

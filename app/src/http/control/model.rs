@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tenant_management::{
     ApiKey, InstanceId, Operation, OperationId, Propagation, Revision, Role, Tenant, TenantId, TenantState,
     TenantUuid,
-    control::{Changed, ClusterOverview, NodeOverview, OperationState},
+    control::{Changed, ClusterOverview, InstanceOverview, NodeOverview, OperationState},
 };
 use utoipa::ToSchema;
 
@@ -349,6 +349,56 @@ impl From<NodeOverview> for NodeBody {
             lsn: status.lsn.map(|lsn| lsn.to_string()),
             lag_bytes: status.lag_bytes,
             staleness_ms: status.staleness.map(milliseconds),
+        }
+    }
+}
+
+/// A running instance of the service, or one that went without a farewell.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Instance)]
+pub(crate) struct InstanceBody {
+    /// Its identity, another one after each start.
+    #[schema(value_type = uuid::Uuid)]
+    id: InstanceId,
+    /// Where it listens.
+    #[schema(examples("10.0.0.7:8080"))]
+    address: String,
+    /// The version of the program that it runs.
+    version: String,
+    /// The catalog revision that its routing table has.
+    #[schema(value_type = i64)]
+    applied_revision: Revision,
+    /// How many revisions that is behind the catalog.
+    behind: u64,
+    /// When it registered.
+    started_at: DateTime<Utc>,
+    /// Until then the others wait for it.
+    lease_until: DateTime<Utc>,
+    /// Whether the lease has not ended.
+    live: bool,
+}
+
+impl From<InstanceOverview> for InstanceBody {
+    fn from(instance: InstanceOverview) -> Self {
+        let InstanceOverview {
+            id,
+            address,
+            version,
+            applied_revision,
+            behind,
+            started_at,
+            lease_until,
+            live,
+        } = instance;
+        Self {
+            id,
+            address,
+            version,
+            applied_revision,
+            behind,
+            started_at,
+            lease_until,
+            live,
         }
     }
 }

@@ -4,6 +4,7 @@ mod create;
 mod domain;
 mod list;
 mod show;
+mod suspend;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -13,4 +14,6 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(create::create, list::list))
         .routes(routes!(show::show))
+        .routes(routes!(suspend::suspend))
+        .routes(routes!(suspend::resume))
 }
