@@ -22,9 +22,7 @@ const SECONDS: &[f64] = &[
 /// Starts logging, on standard error. `RUST_LOG`, if set, comes before the configured filter. A second call changes nothing,
 /// so that tests and `tenantry dev` can start several instances in one process.
 pub fn init(config: &LogConfig) {
-    let filter = EnvFilter::try_from_default_env()
-        .or_else(|_| EnvFilter::try_new(&config.filter))
-        .unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = filter(std::env::var("RUST_LOG").ok().as_deref(), &config.filter);
     let terminal = io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let lines = match config.format {
@@ -45,6 +43,21 @@ pub fn init(config: &LogConfig) {
     {
         std::panic::set_hook(Box::new(log_panic));
     }
+}
+
+/// The filter of the environment, or else the configured one. The AMQP client logs each attempt to connect as an error of its
+/// own, again and again while a broker is away; what comes of it is logged where it is handled, once. A filter that names the
+/// client still shows it.
+fn filter(environment: Option<&str>, configured: &str) -> EnvFilter {
+    let quiet = |text: &str| {
+        let quieter = format!("lapin=off,{text}");
+        EnvFilter::try_new(if text.contains("lapin") { text } else { &quieter }).ok()
+    };
+    environment
+        .filter(|text| !text.is_empty())
+        .and_then(quiet)
+        .or_else(|| quiet(configured))
+        .unwrap_or_else(|| EnvFilter::new("info"))
 }
 
 /// A panic is a log line like any other, on one line.

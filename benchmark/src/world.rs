@@ -12,8 +12,8 @@ use anyhow::{Context, ensure};
 use sandbox::Cluster;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tenant_management::{
-    Actor, ClusterName, ClusterSettings, CreateTenant, FollowSettings, KeyRing, PoolLimits, ReadSettings,
-    Tenancy, TenancySettings, Tenant, TenantId, TenantMigrations,
+    Actor, BrokerSettings, ClusterName, ClusterSettings, CreateTenant, FollowSettings, KeyRing, PoolLimits,
+    ReadSettings, Tenancy, TenancySettings, Tenant, TenantId, TenantMigrations,
 };
 
 mod tenant_migrations {
@@ -37,8 +37,12 @@ pub struct Wishes {
     pub spares: u32,
     /// Connections to the server that it may open for tenants and their provisioning.
     pub max_connections: u32,
+    /// Connections to the catalog that it may open.
+    pub catalog_max_connections: u32,
     /// Limits of its pools.
     pub pools: PoolLimits,
+    /// The broker that carries word of changes; without one the catalog does.
+    pub broker: Option<BrokerSettings>,
 }
 
 impl Wishes {
@@ -48,7 +52,9 @@ impl Wishes {
             catalog,
             spares: 0,
             max_connections: 40,
+            catalog_max_connections: 20,
             pools: PoolLimits::default(),
+            broker: None,
         }
     }
 }
@@ -72,7 +78,7 @@ impl World {
         let builder = Cluster::builder()
             .durable(durable)
             .replicas(replicas)
-            .setting("max_connections", "200");
+            .setting("max_connections", "300");
         let cluster = builder.start().await.context("the server does not start")?;
         Ok(Self { cluster })
     }
@@ -106,7 +112,7 @@ impl World {
         let migrations = tenant_migrations::migrations::runner().get_migrations().clone();
         Ok(Tenancy::start(TenancySettings {
             catalog: self.cluster.primary().connect_options(wishes.catalog),
-            catalog_max_connections: 20,
+            catalog_max_connections: wishes.catalog_max_connections,
             keys: KeyRing::new(&key().into(), [])?,
             clusters: vec![ClusterSettings {
                 name: ClusterName::parse("main")?,
@@ -127,7 +133,7 @@ impl World {
             spares: wishes.spares,
             wait_for_instances: Duration::from_secs(2),
             follow: FollowSettings::default(),
-            broker: None,
+            broker: wishes.broker.clone(),
             instance_address: "benchmark".to_owned(),
         })
         .await?)

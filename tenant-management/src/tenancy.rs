@@ -37,6 +37,9 @@ use crate::{
 /// How often the clusters are compared with the catalog.
 const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(600);
 
+/// How long the catalog may take to say how it is. What is not essential must not make the whole look dead.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// What an instance needs to know to start.
 #[derive(Debug)]
 pub struct TenancySettings {
@@ -267,7 +270,11 @@ impl Tenancy {
     /// What is ready and what is not. The table has been read before [`Self::start`] returned; the catalog and word from other
     /// instances are not essential, because known tenants are served without them (invariant I11).
     pub async fn readiness(&self) -> Vec<PartReadiness> {
-        let catalog = self.inner.catalog.ping().await.err();
+        // Only the catalog has to be asked over a network.
+        let catalog = match tokio::time::timeout(PATIENCE, self.inner.catalog.ping()).await {
+            Ok(answered) => answered.err().map(|error| error.to_string()),
+            Err(_) => Some(format!("no answer within {PATIENCE:?}")),
+        };
         let lease = self.inner.presence.lease_ended_for().map(|duration| {
             let seconds = duration.as_secs();
             format!("ended {seconds} s ago: other instances do not wait for this one, and it may not know of changes since")
@@ -279,7 +286,7 @@ impl Tenancy {
         };
         vec![
             part("routing-table", true, None),
-            part("catalog", false, catalog.map(|error| error.to_string())),
+            part("catalog", false, catalog),
             part("lease", false, lease),
             part("events", false, self.inner.events.problem()),
         ]

@@ -216,7 +216,7 @@ async fn whatever_a_broker_delivers_only_the_catalog_is_believed() {
             .collect();
         assert_eq!(revisions[0], revisions[1]);
         assert_eq!(
-            i64::from(created.value.revision.0),
+            created.value.revision.0,
             world.count("select revision from catalog_revision").await
         );
         for instance in &instances {

@@ -1,7 +1,5 @@
 //! `GET /livez`, `GET /readyz`: whether the process runs, and whether it should be sent requests.
 
-use std::time::Duration;
-
 use axum::{
     extract::State,
     response::{IntoResponse, Response},
@@ -13,9 +11,6 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{AppState, json::Json, problem::Deliberate};
-
-/// How long a part may take to say how it is. What is not essential must not make the whole look dead.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The process runs.
 #[derive(Serialize, ToSchema)]
@@ -69,12 +64,8 @@ pub(crate) async fn livez() -> Json<Alive> {
         headers(("Retry-After" = u64, description = "Seconds"))),
 ))]
 pub(crate) async fn readyz(State(state): State<AppState>) -> Response {
-    let asked = tokio::time::timeout(PATIENCE, state.tenancy().readiness()).await;
-    let mut parts: Vec<Part> = asked
-        .unwrap_or_else(|_| vec![silent_catalog()])
-        .into_iter()
-        .map(Part::from)
-        .collect();
+    let readiness = state.tenancy().readiness().await;
+    let mut parts: Vec<Part> = readiness.into_iter().map(Part::from).collect();
     let draining = state
         .is_draining()
         .then(|| "the instance is shutting down".to_owned());
@@ -92,16 +83,6 @@ pub(crate) async fn readyz(State(state): State<AppState>) -> Response {
     let mut response = (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")], body).into_response();
     response.extensions_mut().insert(Deliberate);
     response
-}
-
-/// Only the catalog has to be asked over a network.
-fn silent_catalog() -> PartReadiness {
-    let problem = Some(format!("no answer within {PATIENCE:?}"));
-    PartReadiness {
-        part: "catalog",
-        essential: false,
-        problem,
-    }
 }
 
 impl From<PartReadiness> for Part {

@@ -4,6 +4,7 @@
 //! raw data and of nothing else.
 
 pub mod connections;
+pub mod convergence;
 pub mod isolation_race;
 pub mod provisioning;
 pub mod routed_read;
@@ -25,6 +26,8 @@ pub enum Part {
     RoutingDecision,
     /// Time until a tenant has been created.
     Provisioning,
+    /// Time until every instance serves a new tenant.
+    Convergence,
     /// Whether anybody is answered from somebody else's database while the table changes.
     IsolationRace,
     /// Many tenants over few connections.
@@ -63,6 +66,7 @@ impl Part {
         match self {
             Self::RoutingDecision => "routing-decision",
             Self::Provisioning => "provisioning",
+            Self::Convergence => "convergence",
             Self::IsolationRace => "isolation-race",
             Self::Connections => "connections",
             Self::RoutedRead => "routed-read",
@@ -84,6 +88,10 @@ impl Part {
             Self::Provisioning => {
                 let data = provisioning::measure(extent).await?;
                 self.keep(extent, begun, data, provisioning::section)
+            }
+            Self::Convergence => {
+                let data = convergence::measure(extent).await?;
+                self.keep(extent, begun, data, convergence::section)
             }
             Self::IsolationRace => {
                 let data = isolation_race::measure(extent).await?;
@@ -127,6 +135,7 @@ impl Part {
         match self {
             Self::RoutingDecision => self.read(routing_decision::section),
             Self::Provisioning => self.read(provisioning::section),
+            Self::Convergence => self.read(convergence::section),
             Self::IsolationRace => self.read(isolation_race::section),
             Self::Connections => self.read(connections::section),
             Self::RoutedRead => self.read(routed_read::section),
