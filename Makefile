@@ -13,8 +13,9 @@ ifneq ($(ROOMY),)
 export SANDBOX_TMPDIR ?= $(ROOMY)
 endif
 
-# Tests of the sandbox that start PostgreSQL; the others know nothing of its version.
-ON_SERVERS := cluster kept leftovers node proxy replication
+# Tests of what depends on the version of PostgreSQL: what servers do, what is stored in them, and what is read from them.
+ON_SERVERS := $(basename $(notdir $(wildcard tenant-management/tests/*.rs read-your-writes/tests/*.rs))) \
+	nodes sample replicas cluster node replication
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,10 +37,9 @@ test-15: ## all tests on the system's PostgreSQL and RabbitMQ
 	@scripts/need cargo postgresql rabbitmq
 	cargo test --workspace $(FEATURES)
 
-test-18: ## the tests that talk to servers, on PostgreSQL 18
+test-18: ## the tests of what depends on the version of PostgreSQL, on 18
 	@scripts/need cargo rabbitmq
-	PG_BIN="$$(scripts/postgresql-18)" cargo test --workspace --exclude sandbox $(FEATURES) --tests
-	PG_BIN="$$(scripts/postgresql-18)" cargo test --package sandbox --lib $(foreach test,$(ON_SERVERS),--test $(test))
+	PG_BIN="$$(scripts/postgresql-18)" cargo test --workspace $(FEATURES) $(foreach test,$(ON_SERVERS),--test $(test))
 
 tour: ## runs the files in http/ against a started service
 	@scripts/need cargo postgresql node
@@ -52,9 +52,11 @@ contract: ## compares the service's answers with its OpenAPI document
 	scripts/with-service scripts/contract
 
 # The last one is kept: it writes what it measured beside the other measurements.
-soak: ## the long storms: a minute of replicas that stop and go, an idle minute, a million answers
-	@scripts/need cargo postgresql
+soak: ## the long storms: minutes without broker and catalog, replicas that stop and go, an idle minute, a million answers
+	@scripts/need cargo postgresql rabbitmq
+	AWAY_SECONDS=60 CONVERGENCE_ROUNDS=100 cargo test --release --package app $(FEATURES) --test many -- --nocapture --test-threads 1
 	STORM_SECONDS=60 STORM_READS=20000 cargo test --release --package app $(FEATURES) --test replicas -- --nocapture storm
+	ORDER_SECONDS=60 cargo test --release --package tenant-management --test catalog_order -- --nocapture a_cursor
 	IDLE_SECONDS=60 cargo test --release --package read-your-writes --test nodes -- --nocapture while_nothing_is_written
 	cargo run --release --package benchmark -- run --only isolation-race
 

@@ -3,10 +3,7 @@
 //! Refuses to know how word of changes travels; what it does on word is here.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -61,8 +58,8 @@ pub(crate) struct Presence {
     pub(crate) table: Arc<RoutingTable>,
     pub(crate) follower: Arc<Follower>,
     pub(crate) lease: Duration,
-    /// What the others know to be applied.
-    reported: AtomicI64,
+    /// What the others know to be applied. Held while it is told, so that an older report never overtakes a newer one.
+    reported: tokio::sync::Mutex<Revision>,
     renewed: Mutex<Instant>,
 }
 
@@ -82,7 +79,7 @@ impl Presence {
             table,
             follower,
             lease,
-            reported: AtomicI64::default(),
+            reported: tokio::sync::Mutex::default(),
             renewed: Mutex::new(Instant::now()),
         };
         presence.renew().await?;
@@ -112,14 +109,19 @@ impl Presence {
     }
 
     async fn report_news(&self) -> Result<(), CatalogError> {
-        if self.table.revision().0 > self.reported.load(Ordering::Acquire) {
-            self.report().await?;
+        let mut reported = self.reported.lock().await;
+        if self.table.revision() > *reported {
+            self.report_under(&mut reported).await?;
         }
         Ok(())
     }
 
     /// Renews the lease and reports what has been applied. Answers the catalog's revision.
     async fn report(&self) -> Result<Revision, CatalogError> {
+        self.report_under(&mut *self.reported.lock().await).await
+    }
+
+    async fn report_under(&self, reported: &mut Revision) -> Result<Revision, CatalogError> {
         let applied = self.table.revision();
         let renewing = self
             .catalog
@@ -127,7 +129,7 @@ impl Presence {
         let renewal = tokio::time::timeout(RENEWED_WITHIN, renewing)
             .await
             .map_err(|_| CatalogError::silent())??;
-        self.reported.store(applied.0, Ordering::Release);
+        *reported = applied;
         *self.renewed.lock() = Instant::now();
         metrics::gauge!("tenantry_catalog_last_contact_timestamp_seconds").set(now());
         if renewal.had_ended {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod background;
 mod catalog;
 mod clusters;
 pub mod control;

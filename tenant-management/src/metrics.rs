@@ -56,11 +56,11 @@ pub(crate) fn describe() {
     );
     describe_counter!(
         "tenantry_events_published_total",
-        "Word of new catalog revisions that the broker has confirmed; several changes can go in one."
+        "Word of new catalog revisions that has gone out, with a broker when it has confirmed it; several changes can go in one."
     );
     describe_counter!(
         "tenantry_events_publish_failures_total",
-        "Attempts to give word to the broker that failed."
+        "Attempts to tell of a new catalog revision that failed."
     );
     describe_counter!(
         "tenantry_instance_leases_lost_total",

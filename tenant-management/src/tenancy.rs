@@ -7,22 +7,18 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Notify;
 
 use crate::{
+    background::Background,
     catalog::{Catalog, CatalogError, clusters::ClusterSettings},
     clusters::{ClusterDirectory, ClusterUse},
     control::ApiKey,
     control_plane::ControlPlane,
     data::TenantDb,
-    events::{
-        self, Events, Transport,
-        broker::{BrokerSettings, ByBroker},
-        notify::ByCatalog,
-    },
+    events::{self, broker::BrokerSettings},
     ids::{InstanceId, TenantUuid},
     instances::{FollowSettings, Presence},
     migrate::{MigrateError, TenantMigrations},
     pool::PoolLimits,
-    promotions::{self, Promotions},
-    provisioning::{Provisioner, one_at_a_time::OneAtATime, resumer},
+    provisioning::{Provisioner, one_at_a_time::OneAtATime},
     route::Route,
     routing::{
         follower::{Follower, Prompt},
@@ -33,9 +29,6 @@ use crate::{
     tasks::TaskGroup,
     tenant_id::TenantId,
 };
-
-/// How often the clusters are compared with the catalog.
-const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(600);
 
 /// How long the catalog may take to say how it is. What is not essential must not make the whole look dead.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -172,29 +165,17 @@ impl Tenancy {
             callers: OneAtATime::default(),
             stock_changed: Notify::new(),
         });
-        let promotions = Promotions {
+        let events = Arc::new(events::Health::default());
+        let background = Background {
+            tasks: tasks.clone(),
             catalog: catalog.clone(),
-            clusters: Arc::clone(&clusters),
+            presence: Arc::clone(&presence),
             follower: Arc::clone(&follower),
+            provisioner: Arc::clone(&provisioner),
+            clusters: Arc::clone(&clusters),
+            events: Arc::clone(&events),
         };
-        let health = Arc::new(events::Health::default());
-        match settings.broker {
-            Some(broker) => {
-                let broker = ByBroker::new(broker, presence.id);
-                start_events(&tasks, broker, &presence, &health, &catalog);
-            }
-            None => start_events(
-                &tasks,
-                ByCatalog {
-                    catalog: catalog.clone(),
-                },
-                &presence,
-                &health,
-                &catalog,
-            ),
-        }
-        follow(&tasks, &presence, &follower, &settings.follow);
-        start_tasks(&tasks, &provisioner, promotions);
+        background.start(settings.broker, &settings.follow);
         let control = ControlPlane {
             catalog: catalog.clone(),
             clusters: Arc::clone(&clusters),
@@ -207,7 +188,7 @@ impl Tenancy {
         Ok(Self {
             inner: Arc::new(Inner {
                 presence,
-                events: health,
+                events,
                 table,
                 clusters,
                 resolver,
@@ -301,74 +282,4 @@ impl Tenancy {
         }
         self.inner.catalog.close().await;
     }
-}
-
-fn start_events<T: Transport>(
-    tasks: &TaskGroup,
-    transport: T,
-    presence: &Arc<Presence>,
-    health: &Arc<events::Health>,
-    catalog: &Catalog,
-) {
-    let committed = catalog.committed();
-    let events = Arc::new(Events {
-        transport,
-        presence: Arc::clone(presence),
-        health: Arc::clone(health),
-    });
-    let (hearing, cancelled) = (Arc::clone(&events), tasks.cancelled());
-    tasks.spawn("hear-of-changes", async move {
-        cancelled.run_until_cancelled(hearing.hear()).await;
-    });
-    let cancelled = tasks.cancelled();
-    tasks.spawn("speak-of-changes", async move {
-        cancelled.run_until_cancelled(events.speak(committed)).await;
-    });
-}
-
-fn follow(tasks: &TaskGroup, presence: &Arc<Presence>, follower: &Arc<Follower>, settings: &FollowSettings) {
-    let renewing = Arc::clone(presence);
-    let meaning = "The instance's lease cannot be renewed: the others stop waiting for it when it ends.";
-    tasks.keep_up("renew-lease", settings.renew, meaning, move || {
-        let presence = Arc::clone(&renewing);
-        async move { presence.renew().await }
-    });
-    let following = Arc::clone(presence);
-    let meaning = "The catalog cannot be followed; known tenants are served meanwhile.";
-    tasks.keep_up("follow-catalog", settings.poll, meaning, move || {
-        let presence = Arc::clone(&following);
-        async move { presence.follow(Prompt::Timer).await }
-    });
-    let (follower, catalog) = (Arc::clone(follower), presence.catalog.clone());
-    let meaning = "The routing table cannot be compared with the catalog.";
-    tasks.keep_up("compare-with-catalog", settings.compare, meaning, move || {
-        let (follower, catalog) = (Arc::clone(&follower), catalog.clone());
-        async move {
-            follower.verify().await?;
-            catalog.remove_expired_instances().await.map(drop)
-        }
-    });
-}
-
-fn start_tasks(tasks: &TaskGroup, provisioner: &Arc<Provisioner>, promotions: Promotions) {
-    let promotions = Arc::new(promotions);
-    let meaning = "A promotion cannot be recorded in the catalog; this instance follows it all the same.";
-    tasks.keep_up("record-promotions", promotions::LOOK, meaning, move || {
-        let promotions = Arc::clone(&promotions);
-        async move { promotions.record().await.map(drop) }
-    });
-    let resuming = Arc::clone(provisioner);
-    tasks.spawn_every("resume-operations", resumer::LOOK, move || {
-        let provisioner = Arc::clone(&resuming);
-        async move { provisioner.resume().await }
-    });
-    let reporting = Arc::clone(provisioner);
-    tasks.spawn_every("report-orphans", LOOK_FOR_ORPHANS, move || {
-        let provisioner = Arc::clone(&reporting);
-        async move { provisioner.report_orphans().await }
-    });
-    let (keeper, cancelled) = (Arc::clone(provisioner), tasks.cancelled());
-    tasks.spawn("keep-spares", async move {
-        cancelled.run_until_cancelled(keeper.keep_spares()).await;
-    });
 }

@@ -132,7 +132,7 @@ async fn machines_learn_how_the_instance_is() {
         .iter()
         .map(|part| part["part"].as_str().unwrap())
         .collect();
-    assert_eq!(parts, ["routing-table", "catalog", "listener"]);
+    assert_eq!(parts, ["routing-table", "catalog", "lease", "events", "listener"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,11 +28,4 @@ impl Provisioner {
         futures::future::join_all(outcomes).await;
         Ok(taken)
     }
-
-    /// [`Self::resume_due`] for a background task: a catalog that cannot be reached is asked again later.
-    pub(crate) async fn resume(self: &Arc<Self>) {
-        if let Err(error) = self.resume_due().await {
-            tracing::warn!(%error, "Operations to be taken over could not be looked for.");
-        }
-    }
 }

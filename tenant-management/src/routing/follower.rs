@@ -7,7 +7,10 @@ use std::{sync::Arc, time::Instant};
 
 use tokio::sync::Mutex;
 
-use super::table::{RouteUpdate, RoutingTable, TableUpdate};
+use super::{
+    digest::Digest,
+    table::{RouteUpdate, RoutingTable, TableUpdate},
+};
 use crate::{
     catalog::{
         Catalog, CatalogError,
@@ -128,13 +131,18 @@ impl Follower {
     /// Compares the whole table with the catalog, and reads everything anew when they differ: a row was damaged, or the catalog
     /// has been restored from a backup.
     pub(crate) async fn verify(&self) -> Result<Verified, CatalogError> {
+        self.catch_up(Prompt::Timer).await?;
+        let (wanted, at) = self.catalog.digest().await?;
+        let (found, revision, _) = self.digest().await;
+        if (found, revision) == (wanted, at) {
+            return Ok(Verified::Same);
+        }
+        // Only now does anybody have to wait: with nobody following, a difference is one.
         let _alone = self.one_at_a_time.lock().await;
         for attempt in 1..=COMPARISONS {
             self.read_changes(Prompt::Timer).await?;
             let (wanted, at) = self.catalog.digest().await?;
-            let table = Arc::clone(&self.table);
-            let digest = tokio::task::spawn_blocking(move || table.digest());
-            let (found, revision, newest) = digest.await.expect("making a digest does not panic");
+            let (found, revision, newest) = self.digest().await;
             if (found, revision) == (wanted, at) {
                 return Ok(Verified::Same);
             }
@@ -155,6 +163,13 @@ impl Follower {
             return Ok(Verified::Repaired);
         }
         Ok(Verified::Undecided)
+    }
+
+    /// The table's digest, its revision, and that of its newest row; made where it holds nobody up.
+    async fn digest(&self) -> (Digest, Revision, Revision) {
+        let table = Arc::clone(&self.table);
+        let digest = tokio::task::spawn_blocking(move || table.digest());
+        digest.await.expect("making a digest does not panic")
     }
 
     async fn read_everything(&self) -> Result<(), CatalogError> {

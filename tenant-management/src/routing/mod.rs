@@ -7,4 +7,5 @@
 pub(crate) mod digest;
 pub(crate) mod follower;
 pub mod resolver;
+mod snapshot;
 pub mod table;
