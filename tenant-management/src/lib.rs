@@ -28,6 +28,7 @@ pub use catalog::{
     api_keys::NewApiKey,
     clusters::ClusterSettings,
     idempotency::{IdempotencyLease, Idempotent},
+    migrate_catalog,
 };
 pub use clusters::LEAST_CONNECTIONS;
 pub use control::{Actor, ApiKey, CreateTenant, Operation, Page, Propagation, Role, Tenant};

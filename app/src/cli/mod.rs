@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and the way from there to the code that does it.
 //!
 //! Owns arguments, help texts, what a person sees, and exit codes: 0 done, 1 the operation failed, 2 wrong usage or
-//! configuration. Refuses to know the catalog: everything but `serve`, `dev` and `config` goes through the REST API, with
+//! configuration. Refuses to know the catalog: everything but `serve`, `dev`, `config`, `migrate` and `health` goes through the REST API, with
 //! the operator's credentials, like anybody else's program.
 
 mod api_keys;
@@ -9,7 +9,9 @@ mod client;
 mod clusters;
 mod config;
 mod failure;
+mod health;
 mod instances;
+mod migrate;
 mod operations;
 mod output;
 mod progress;
@@ -52,6 +54,10 @@ enum Command {
     Dev(dev::DevArguments),
     /// Run one instance of the service.
     Serve(serve::ServeArguments),
+    /// Bring the catalog's schema up to date, and end.
+    Migrate(migrate::MigrateArguments),
+    /// Ask one instance whether it is ready for requests.
+    Health(health::HealthArguments),
     /// Look at configuration files.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -73,6 +79,8 @@ impl Cli {
         let result = match self.command {
             Command::Dev(arguments) => dev::run(arguments).await,
             Command::Serve(arguments) => serve::run(arguments).await,
+            Command::Migrate(arguments) => migrate::run(arguments).await,
+            Command::Health(arguments) => health::run(arguments).await,
             Command::Config(command) => config::run(&command),
             Command::Tenants(arguments) => tenants::run(arguments).await,
             Command::ApiKeys(arguments) => api_keys::run(arguments).await,

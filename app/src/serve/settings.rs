@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnectOptions;
 use tenant_management::{FollowSettings, TenancySettings, TenantMigrations};
 
 use super::ServeError;
-use crate::config::Config;
+use crate::config::{CatalogConfig, Config};
 
 /// The migrations of tenants' databases, compiled in.
 mod tenant_migrations {
@@ -18,7 +18,7 @@ mod tenant_migrations {
 pub(super) fn tenancy(config: &Config, address: SocketAddr) -> Result<TenancySettings, ServeError> {
     let migrations = tenant_migrations::migrations::runner().get_migrations().clone();
     Ok(TenancySettings {
-        catalog: connect_options("catalog.url", &config.catalog.url)?,
+        catalog: catalog(&config.catalog)?,
         catalog_max_connections: config.catalog.max_connections,
         keys: config.security.keys.clone(),
         clusters: config.clusters.clone(),
@@ -42,6 +42,11 @@ pub(crate) fn positions(config: &Config) -> PositionSettings {
         life: config.reads.position_life,
         ..PositionSettings::new(TokenKeys::new(current, earlier))
     }
+}
+
+/// How to connect to the catalog.
+pub(crate) fn catalog(config: &CatalogConfig) -> Result<PgConnectOptions, ServeError> {
+    connect_options("catalog.url", &config.url)
 }
 
 fn connect_options(key: &'static str, url: &SecretString) -> Result<PgConnectOptions, ServeError> {

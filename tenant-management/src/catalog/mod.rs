@@ -27,12 +27,28 @@ use tokio::sync::watch;
 
 use crate::{
     ids::Revision,
-    migrate::{MigrateError, migrate_catalog},
+    migrate::{self, MigrateError},
     secret::{KeyRing, OpenError},
 };
 
 /// How long a command waits for a connection to the catalog before it says that the catalog is unreachable.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How connections to the catalog are named on its server.
+const APPLICATION: &str = "tenantry/catalog";
+
+/// Brings the schema of the catalog up to date and says its version. [`crate::Tenancy::start`] does so too; this is for who
+/// wants it done before. Safe to call from many processes at once, and again.
+///
+/// # Errors
+///
+/// When the database cannot be reached (it has to exist), a migration fails, or another process takes too long.
+pub async fn migrate_catalog(options: PgConnectOptions) -> Result<i32, MigrateError> {
+    let mut connection = PgConnection::connect_with(&options.application_name(APPLICATION)).await?;
+    let migrated = migrate::migrate_catalog(&mut connection).await;
+    connection.close().await?;
+    migrated
+}
 
 /// Access to the catalog. Clones share their connections.
 #[derive(Clone, Debug)]
@@ -99,11 +115,8 @@ impl Catalog {
         max_connections: u32,
         keys: KeyRing,
     ) -> Result<Self, MigrateError> {
-        let options = options.application_name("tenantry/catalog");
-        let mut connection = PgConnection::connect_with(&options).await?;
-        let migrated = migrate_catalog(&mut connection).await;
-        connection.close().await?;
-        migrated?;
+        let options = options.application_name(APPLICATION);
+        migrate_catalog(options.clone()).await?;
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)

@@ -73,10 +73,11 @@ impl TenantMigrations {
     }
 }
 
-/// Brings the catalog to the version this program was built with. Safe to call from many processes at once.
-pub(crate) async fn migrate_catalog(connection: &mut PgConnection) -> Result<(), MigrateError> {
+/// Brings the catalog to the version this program was built with, and says which. Safe to call from many processes at once.
+pub(crate) async fn migrate_catalog(connection: &mut PgConnection) -> Result<i32, MigrateError> {
     let migrations = control::migrations::runner().get_migrations().clone();
-    run(&migrations, CONTROL_LEDGER, connection).await
+    run(&migrations, CONTROL_LEDGER, connection).await?;
+    Ok(migrations.iter().map(Migration::version).max().unwrap_or(0))
 }
 
 async fn run(
