@@ -24,7 +24,7 @@ run: ## the whole thing on this machine: a private PostgreSQL cluster, the servi
 	@scripts/need cargo postgresql
 	cargo run --release --package app -- dev $(ARGS)
 
-test: check test-15 test-18 tour contract ## every check and every test; installs what is missing
+test: check manifests test-15 test-18 tour contract ## every check and every test; installs what is missing
 	@echo "All checks and tests have passed."
 
 check: ## formatting, lints, and whether the descriptions of SQL statements are up to date
@@ -32,6 +32,11 @@ check: ## formatting, lints, and whether the descriptions of SQL statements are 
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(FEATURES) -- --deny warnings
 	scripts/prepare-queries --check
+
+manifests: ## k8s/ and docker-compose.yml, compared with what Kubernetes knows and with themselves; needs no cluster
+	@scripts/need cargo python kubectl
+	cargo build --workspace --bins $(FEATURES)
+	scripts/check-manifests
 
 test-15: ## all tests on the system's PostgreSQL and RabbitMQ
 	@scripts/need cargo postgresql rabbitmq
@@ -69,4 +74,4 @@ queries: ## describes the SQL statements again, after a change to one or to a mi
 	@scripts/need cargo postgresql
 	scripts/prepare-queries
 
-.PHONY: help run test check test-15 test-18 tour contract soak bench queries
+.PHONY: help run test check manifests test-15 test-18 tour contract soak bench queries
