@@ -3,8 +3,6 @@
 //! An instance does the same when it starts. As a command of its own it can stand before a roll-out, which then stops here
 //! and not with new instances that do not come up.
 
-use std::error::Error;
-
 use clap::Args;
 use sqlx::postgres::PgConnectOptions;
 use tenant_management::MigrateError;
@@ -59,9 +57,6 @@ fn failure(error: &MigrateError, user: &str, database: &str) -> Failure {
              revoke connect on database \"{database}\" from public;"
         ));
     }
-    let cause = cause
-        .source()
-        .map_or_else(|| cause.to_string(), |root| format!("{cause}: {root}"));
     Failure::operation(format_args!("{error}: {cause}"))
 }
 
