@@ -26,13 +26,8 @@ Examples:
 
 Exit codes: 0 the instance is ready, 1 it is not or does not answer, 2 wrong usage.")]
 pub(super) struct HealthArguments {
-    /// Where the instance is
-    #[arg(
-        long,
-        env = "TENANTRY_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080"
-    )]
+    /// Where the instance is; TENANTRY_URL does not count, it may lead to a proxy in front of all instances
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     url: Url,
 }
 
