@@ -45,7 +45,7 @@ def main():
         print(f"k8s/overlays/{overlay}: {len(resources)} resources")
     found, services = compose.check(ROOT)
     found += configuration.check_compose(ROOT, options.tenantry)
-    problems += [f"docker-compose.yml: {problem}" for problem in found]
+    problems += [f"Compose: {problem}" for problem in found]
     print(f"docker-compose.yml: {services} services")
     for problem in problems:
         print(f"wrong: {problem}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""docker-compose.yml: pinned images, health checks, an order of starting, three instances, and secrets that are examples."""
+"""docker-compose.yml and the Dockerfile: pinned images, health checks, an order of starting, three instances, and secrets that are examples."""
 
 import re
 import tomllib
@@ -16,6 +16,7 @@ def check(root):
     problems += instances(services)
     problems += connections(services, settings)
     problems += secrets(root, services)
+    problems += dockerfile(root)
     return problems, len(services)
 
 
@@ -83,3 +84,21 @@ def secrets(root, services):
     text = (root / "deploy" / "compose" / "tenantry.toml").read_text()
     values += [("tenantry.toml", value) for value in re.findall(r"://\w+:([^@]+)@", text)]
     return [f"{where} does not look like an example" for where, value in values if not value.startswith("example-only-")]
+
+
+def dockerfile(root):
+    """The compiler is the one that Cargo.toml names, and every crate of the workspace reaches the build."""
+    text = (root / "Dockerfile").read_text()
+    cargo = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]
+    ignored = (root / ".dockerignore").read_text().splitlines()
+    wanted = cargo["package"]["rust-version"]
+    problems = []
+    if not re.search(rf"^FROM rust:{re.escape(wanted)}\.\d+-", text, re.MULTILINE):
+        problems.append(f"Dockerfile: the compiler is not rust {wanted}, as in Cargo.toml")
+    [empty] = re.findall(r"^RUN for crate in (.*); do", text, re.MULTILINE)
+    for crate in cargo["members"]:
+        if f"COPY {crate}/Cargo.toml {crate}/\n" not in text or crate not in empty.split():
+            problems.append(f"Dockerfile: {crate} is not among the crates whose dependencies are built first")
+        if f"!{crate}" not in ignored:
+            problems.append(f".dockerignore: {crate} does not reach the build")
+    return problems
