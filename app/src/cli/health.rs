@@ -82,9 +82,48 @@ fn unready_parts(answer: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::{Json, Router, routing::get};
     use serde_json::json;
+    use tokio::net::TcpListener;
 
     use super::*;
+
+    /// What `tenantry health` says to something that answers like this.
+    async fn health_of(status: StatusCode, answer: Value) -> Result<(), Failure> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let answering = Router::new().route("/readyz", get(async move || (status, Json(answer))));
+        let server = tokio::spawn(async { axum::serve(listener, answering).await });
+        let result = run(HealthArguments {
+            url: url.parse().unwrap(),
+        });
+        let result = result.await;
+        server.abort();
+        result
+    }
+
+    #[tokio::test]
+    async fn only_an_instance_that_says_so_is_ready() {
+        let part =
+            json!({ "part": "listener", "ready": false, "essential": true, "problem": "shutting down" });
+        let unready = json!({ "ready": false, "parts": [part] });
+
+        assert!(
+            health_of(StatusCode::OK, json!({ "ready": true, "parts": [] }))
+                .await
+                .is_ok()
+        );
+        let refusal = health_of(StatusCode::SERVICE_UNAVAILABLE, unready)
+            .await
+            .unwrap_err();
+        assert_eq!(refusal.to_string(), "error: not ready\n  listener: shutting down");
+        let other = health_of(StatusCode::OK, json!("welcome")).await.unwrap_err();
+        assert!(matches!(other, Failure::Operation(_)), "{other}");
+        assert!(
+            other.to_string().contains("is it an instance of tenantry?"),
+            "{other}"
+        );
+    }
 
     #[test]
     fn parts_that_are_not_ready_are_named_with_their_problem() {
