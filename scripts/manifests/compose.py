@@ -1,4 +1,5 @@
-"""docker-compose.yml and the Dockerfile: pinned images, health checks, an order of starting, three instances, and secrets that are examples."""
+"""docker-compose.yml and the Dockerfile: pinned images, health checks, an order of starting, three instances, secrets that are
+examples, and every crate in the build."""
 
 import re
 import tomllib
