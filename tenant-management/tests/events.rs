@@ -272,3 +272,28 @@ async fn a_broker_that_is_not_there_is_reported_and_holds_nobody_up() {
     println!("created in {:?}", begun.elapsed());
     shut_down(vec![instance]).await;
 }
+
+/// The broker's certificate is signed by an authority that no system knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encrypted_broker_is_trusted_by_its_authority_alone() {
+    let world = World::start().await;
+    let broker = Broker::builder().tls(true).start().await.unwrap();
+    let settings = BrokerSettings::new(&broker.tls_url().into(), "encrypted").unwrap();
+    let stranger = world
+        .instance(world.wishes().without_timers().with_broker(settings.clone()))
+        .await;
+    eventually("the unknown authority is reported", async || {
+        problem(&stranger)
+            .await
+            .is_some_and(|problem| problem.contains("cannot be reached"))
+    })
+    .await;
+    shut_down(vec![stranger]).await;
+
+    let trusting = settings.trusting(broker.ca_certificate().unwrap().to_owned());
+    let wishes = world.wishes().without_timers().with_broker(trusting);
+    let instances = instances(&world, &wishes, 2).await;
+    all_hear(&instances).await;
+    every_table_has_each_tenant_when_it_is_answered(&instances).await;
+    shut_down(instances).await;
+}

@@ -334,3 +334,56 @@ async fn stock_is(world: &World, spares: u32) {
     })
     .await;
 }
+
+/// The rights that the README asks for are enough, also for a creation that has to be taken up again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_who_is_no_superuser_is_enough() {
+    let world = World::start().await;
+    let mut admin = world.admin("postgres").await;
+    admin
+        .execute(
+            "create role provisioner login password 'example-only' createrole;
+            grant pg_signal_backend, pg_monitor to provisioner;
+            grant set on parameter \"tenantry.tenant\" to provisioner;
+            alter database postgres owner to provisioner",
+        )
+        .await
+        .unwrap();
+    let mut url: url::Url = world.cluster.primary().url("postgres").parse().unwrap();
+    url.set_username("provisioner").unwrap();
+    url.set_password(Some("example-only")).unwrap();
+    let mut wishes = world.wishes();
+    wishes.clusters = vec![world.cluster_settings("main", url.into())];
+    // The template needs the right that is missing below.
+    admin.execute("alter role provisioner createdb").await.unwrap();
+    let tenancy = world.instance(wishes).await;
+    let control = tenancy.control();
+    control
+        .create_tenant(&request("acme"), &operator())
+        .await
+        .unwrap();
+
+    admin.execute("alter role provisioner nocreatedb").await.unwrap();
+    let refused = control
+        .create_tenant(&request("globex"), &operator())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, ControlError::NotPossibleNow { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(
+        world.tenant_objects().await,
+        (1, 2),
+        "its role is there, its database is not"
+    );
+    admin.execute("alter role provisioner createdb").await.unwrap();
+    eventually("the creation is taken up again", async || {
+        control
+            .create_tenant(&request("globex"), &operator())
+            .await
+            .is_ok()
+    })
+    .await;
+    assert_eq!(world.tenant_objects().await, (2, 2));
+}

@@ -28,7 +28,9 @@ pub struct Config {
     pub http: HttpConfig,
     /// The control-plane database.
     pub catalog: CatalogConfig,
-    /// The broker that carries word of changes between instances; without one, PostgreSQL's `NOTIFY` does.
+    /// `[broker]`: carries word of changes between instances; without it, PostgreSQL's `NOTIFY` does. `url` is an AMQP URL;
+    /// `exchange` (default `tenantry`) is what all instances of one catalog share, and no others; `ca_certificates` (PEM) are
+    /// trusted with an `amqps` URL, instead of the system's.
     pub broker: Option<BrokerSettings>,
     /// Keys and credentials of the service itself.
     pub security: SecurityConfig,
@@ -55,6 +57,8 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// Where to listen for `/control`, when not on [`Self::listen`].
     pub control_listen: Option<SocketAddr>,
+    /// Where operators find this instance, as the list of instances shows it; by default where it listens.
+    pub advertised_address: Option<String>,
     /// The domain whose sub-domains name tenants.
     pub base_domain: String,
     /// Whether browsers send cookies over HTTPS only.

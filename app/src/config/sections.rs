@@ -49,6 +49,10 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
 fn http(reader: &mut Reader) -> Option<HttpConfig> {
     let listen = reader.parsed("http.listen", Some("127.0.0.1:8080"), address);
     let control_listen = reader.parsed("http.control_listen", None, address);
+    let advertised_address = reader.parsed("http.advertised_address", None, |text| match text.len() {
+        1..=255 => Ok(text.to_owned()),
+        _ => Err("must be 1 to 255 bytes long"),
+    });
     let base_domain = reader.parsed("http.base_domain", Some("localhost"), domain);
     let secure_cookies = reader.flag("http.secure_cookies", true);
     let header_timeout = reader.duration("http.header_timeout", "30s", TICK);
@@ -65,6 +69,7 @@ fn http(reader: &mut Reader) -> Option<HttpConfig> {
     Some(HttpConfig {
         listen: listen?,
         control_listen,
+        advertised_address,
         base_domain: base_domain?,
         secure_cookies: secure_cookies?,
         header_timeout: header_timeout?,

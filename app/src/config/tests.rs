@@ -370,6 +370,35 @@ fn yes_and_no_are_written_without_quotes_and_as_text_in_the_environment() {
 }
 
 #[test]
+fn a_broker_is_checked_and_its_password_stays_hidden() {
+    let file = |broker: &str| format!("{MINIMAL}[broker]\n{broker}\n");
+    let config = with(
+        &file("url = \"amqps://tenantry:example-only@broker/%2f\"\nexchange = \"staging\""),
+        &[],
+    )
+    .unwrap();
+    assert!(config.broker.is_some());
+    assert!(config.effective().contains("staging") && !config.effective().contains("example-only"));
+    for (wrong, complaint) in [
+        (
+            "url = \"http://broker/\"",
+            "must be a URL that begins with amqp://",
+        ),
+        (
+            "url = \"amqp://broker/\"\nexchange = \"\"",
+            "broker.exchange: must be 1 to 255 bytes long",
+        ),
+        (
+            "url = \"amqp://broker/?heartbeat=often\"",
+            "broker.url: must be like amqp://",
+        ),
+    ] {
+        let problems = problems(&file(wrong), &[]);
+        assert!(problems.contains(complaint), "{problems}");
+    }
+}
+
+#[test]
 fn a_cluster_has_room_for_a_tenant() {
     let cluster = |connections: u32| {
         format!(

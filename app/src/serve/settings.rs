@@ -30,7 +30,11 @@ pub(super) fn tenancy(config: &Config, address: SocketAddr) -> Result<TenancySet
         wait_for_instances: config.provisioning.wait_for_instances,
         follow: FollowSettings::default(),
         broker: config.broker.clone(),
-        instance_address: address.to_string(),
+        instance_address: config
+            .http
+            .advertised_address
+            .clone()
+            .unwrap_or_else(|| reachable(address)),
     })
 }
 
@@ -49,9 +53,37 @@ pub(crate) fn catalog(config: &CatalogConfig) -> Result<PgConnectOptions, ServeE
     connect_options("catalog.url", &config.url)
 }
 
+/// An address that means this machine elsewhere too: one that listens everywhere goes by the machine's name.
+fn reachable(address: SocketAddr) -> String {
+    let name = nix::unistd::gethostname()
+        .ok()
+        .and_then(|name| name.into_string().ok());
+    match name {
+        Some(name) if address.ip().is_unspecified() => format!("{name}:{}", address.port()),
+        _ => address.to_string(),
+    }
+}
+
 fn connect_options(key: &'static str, url: &SecretString) -> Result<PgConnectOptions, ServeError> {
     // The parser's own error may repeat a part of the URL.
     url.expose_secret()
         .parse()
         .map_err(|_| ServeError::ConnectionString { key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_that_listens_everywhere_goes_by_the_machines_name() {
+        assert_eq!(reachable("10.0.0.7:8080".parse().unwrap()), "10.0.0.7:8080");
+        for everywhere in ["0.0.0.0:8080", "[::]:8080"] {
+            let address = reachable(everywhere.parse().unwrap());
+            assert!(
+                address.ends_with(":8080") && !address.starts_with("0.") && !address.starts_with('['),
+                "{address}"
+            );
+        }
+    }
 }

@@ -89,8 +89,8 @@ impl Catalog {
         let up_to = revision::current(&mut snapshot).await?;
         let changes = Changes {
             up_to,
-            routes: routes_since(&mut snapshot, after).await?,
-            api_keys: api_keys_since(&mut snapshot, after).await?,
+            routes: routes_between(&mut snapshot, after, up_to).await?,
+            api_keys: api_keys_between(&mut snapshot, after, up_to).await?,
             clusters: sqlx::query_scalar!(
                 r#"select exists (select from clusters where revision > $1) as "changed!""#,
                 after.0
@@ -137,9 +137,12 @@ impl Catalog {
     }
 }
 
-async fn routes_since(
+// Both ends are stated although nothing is beyond the second: PostgreSQL takes a range of which it sees neither end for a small
+// one, and goes by the index; of everything after a value that it does not see it expects a third of the table, and reads it all.
+async fn routes_between(
     connection: &mut PgConnection,
     after: Revision,
+    up_to: Revision,
 ) -> Result<Vec<RouteChange>, CatalogError> {
     let rows = sqlx::query_as!(
         RouteRow,
@@ -148,27 +151,33 @@ async fn routes_since(
             t.revision as "revision: Revision", t.password_sealed,
             array(select d.domain from tenant_domains d where d.tenant = t.uuid) as "domains!"
         from tenants t
-        where t.revision > $1
+        where t.revision > $1 and t.revision <= $2
         order by t.revision
         "#,
         after.0,
+        up_to.0,
     )
     .fetch_all(connection)
     .await?;
     rows.into_iter().map(TryInto::try_into).collect()
 }
 
-async fn api_keys_since(connection: &mut PgConnection, after: Revision) -> Result<Vec<ApiKey>, CatalogError> {
+async fn api_keys_between(
+    connection: &mut PgConnection,
+    after: Revision,
+    up_to: Revision,
+) -> Result<Vec<ApiKey>, CatalogError> {
     let rows = sqlx::query_as!(
         ApiKeyRow,
         r#"
         select id, tenant as "tenant: TenantUuid", name, role, secret_sha256, created_at, expires_at, revoked_at,
             revision as "revision: Revision"
         from api_keys
-        where revision > $1
+        where revision > $1 and revision <= $2
         order by revision
         "#,
         after.0,
+        up_to.0,
     )
     .fetch_all(connection)
     .await?;

@@ -161,7 +161,8 @@ impl ServerAdmin {
         let create = format!("create role {name} {attributes} password '{verifier}' in role {GROUP_ROLE}");
         match self.run("the role could not be created", create).await {
             Err(error) if is(&error, &[DUPLICATE_OBJECT, UNIQUE_VIOLATION]) => {
-                let alter = format!("alter role {name} {attributes} password '{verifier}'");
+                // Only a superuser may so much as mention the other attributes; they are verified.
+                let alter = format!("alter role {name} login password '{verifier}'");
                 self.run("the role could not be altered", alter).await?;
                 self.run(
                     "the role could not join its group",
