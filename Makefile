@@ -66,7 +66,7 @@ soak: ## the long storms: minutes without broker and catalog, replicas that stop
 	cargo run --release --package benchmark -- run --only isolation-race
 
 bench: ## all measurements, into benchmark/RESULTS.md
-	@scripts/need cargo postgresql
+	@scripts/need cargo postgresql rabbitmq
 	cargo run --release --package benchmark -- run
 	cargo run --release --package benchmark -- report
 

@@ -57,6 +57,25 @@ async fn the_command_line_does_what_the_api_does() {
         text(&shown.stdout)
     );
 
+    let suspended = tenantry(&ready, &["tenants", "suspend", "initech", "-o", "json"]);
+    let suspended: Value = serde_json::from_slice(&suspended.stdout).unwrap();
+    assert_eq!(
+        (&suspended["state"], &suspended["propagation"]["pending"]),
+        (&json!("SUSPENDED"), &json!([]))
+    );
+    let resumed = tenantry(&ready, &["tenants", "resume", "initech"]);
+    assert!(
+        text(&resumed.stdout).contains("CREATED"),
+        "{}",
+        text(&resumed.stdout)
+    );
+    let instances = tenantry(&ready, &["instances"]);
+    let instances = text(&instances.stdout);
+    assert!(
+        instances.starts_with("ID ") && instances.lines().count() == 2,
+        "{instances}"
+    );
+
     // Keys.
     let key = tenantry(
         &ready,

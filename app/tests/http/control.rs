@@ -404,3 +404,100 @@ async fn clusters_are_shown_with_their_nodes_and_without_their_passwords() {
     let password = url::Url::parse(&url).unwrap().password().unwrap().to_owned();
     assert!(!list.text.contains(&password) && !shown.text.contains(&password));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_is_suspended_and_resumed_on_every_instance() {
+    let app = TestApp::start().await;
+    let other = app.another_instance().await;
+    app.tenant("acme").await;
+    let key = app.key("acme", "admin").await;
+    let command = async |name: &str, tenant: &str| {
+        let path = format!("/tenants/{tenant}/{name}");
+        app.control(Method::POST, &path).answer().await
+    };
+
+    let suspended = command("suspend", "ACME").await.expect(200);
+    assert_eq!(
+        (&suspended["id"], &suspended["state"]),
+        (&json!("acme"), &json!("SUSPENDED"))
+    );
+    assert_eq!(suspended["propagation"]["applied_instances"], 2, "{suspended}");
+    for instance in [&app, &other] {
+        instance.whoami(&key).await.problem(403, "tenant-suspended");
+    }
+    let again = command("suspend", "acme").await.expect(200);
+    assert_eq!(again["revision"], suspended["revision"], "nothing has changed");
+
+    let resumed = command("resume", "acme").await.expect(200);
+    assert_eq!(
+        (&resumed["state"], &resumed["propagation"]["pending"]),
+        (&json!("CREATED"), &json!([]))
+    );
+    for instance in [&app, &other] {
+        instance.whoami(&key).await.expect(200);
+    }
+    command("resume", "acme").await.expect(200);
+    let audited = app
+        .count("select count(*) from audit_events where action in ('tenant.suspend', 'tenant.resume') and subject = 'acme'")
+        .await;
+    assert_eq!(audited, 2, "what changes nothing leaves no trace");
+
+    for name in ["suspend", "resume"] {
+        command(name, "nobody").await.problem(404, "unknown-tenant");
+        app.request(Method::POST, &format!("/control/v1/tenants/acme/{name}"))
+            .answer()
+            .await
+            .problem(401, "unauthenticated");
+    }
+    let mut catalog = app.catalog_connection().await;
+    sqlx::query("update tenants set state = 'FAILED' where slug = 'acme'")
+        .execute(&mut catalog)
+        .await
+        .unwrap();
+    command("suspend", "acme").await.problem(409, "wrong-state");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_are_listed_with_what_they_have_applied() {
+    let app = TestApp::start().await;
+    let other = app.another_instance().await;
+    app.tenant("acme").await;
+    let list = async |query: &str| {
+        app.control(Method::GET, &format!("/instances{query}"))
+            .answer()
+            .await
+            .expect(200)
+    };
+    let listed = list("").await;
+    let items = listed["items"].as_array().unwrap();
+    assert_eq!((items.len(), &listed["next_cursor"]), (2, &Value::Null));
+    for (instance, item) in [&app, &other].into_iter().zip(items) {
+        assert_eq!(item["id"], instance.service.tenancy().instance().to_string());
+        assert_eq!(item["address"], instance.service.address().to_string());
+        assert_eq!((&item["live"], &item["behind"]), (&json!(true), &json!(0)));
+        assert_eq!(item["version"], env!("CARGO_PKG_VERSION"));
+    }
+    let first = list("?limit=1").await;
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = list(&format!("?limit=1&cursor={cursor}")).await;
+    assert_eq!(
+        (&first["items"][0], &second["items"][0]["id"]),
+        (&items[0], &items[1]["id"])
+    );
+
+    // One that ends without a farewell is missed, and shown for a while.
+    let mut catalog = app.catalog_connection().await;
+    let gone = "insert into instances (id, address, applied_revision, lease_until)
+        values (gen_random_uuid(), 'gone', 1, now() - $1::interval)";
+    for ago in ["59 minutes", "61 minutes"] {
+        sqlx::query(gone).bind(ago).execute(&mut catalog).await.unwrap();
+    }
+    let restarted = app.another_instance().await;
+    eventually("the one that has been gone for long is forgotten", async || {
+        let items = list("").await["items"].as_array().unwrap().clone();
+        let dead = items.iter().filter(|item| item["live"] == false).count();
+        dead == 1 && items.len() == 4
+    })
+    .await;
+    drop(restarted);
+}

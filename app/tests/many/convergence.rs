@@ -1,6 +1,6 @@
 //! From the answer on, every instance knows: a new tenant at its first request, a suspended one at its next.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use reqwest::Method;
 use serde_json::json;

@@ -136,6 +136,7 @@ impl World {
             operator_token = "{OPERATOR_TOKEN}"
             [provisioning]
             spares = {}
+            wait_for_instances = "20s" # a busy machine may take its time; what is asked is whether all have applied it
             [[clusters]]
             name = "main"
             region = "eu"

@@ -29,6 +29,7 @@ pub struct Wishes {
     pub clusters: Vec<ClusterSettings>,
     pub follow: FollowSettings,
     pub broker: Option<BrokerSettings>,
+    pub wait_for_instances: Duration,
 }
 
 impl World {
@@ -54,6 +55,7 @@ impl World {
             clusters: vec![self.cluster_settings("main", self.cluster.primary().url("postgres"))],
             follow: FollowSettings::default(),
             broker: None,
+            wait_for_instances: Duration::from_millis(500),
         }
     }
 
@@ -78,7 +80,7 @@ impl World {
             pools: PoolLimits::default(),
             reads: ReadSettings::default(),
             spares: wishes.spares,
-            wait_for_instances: Duration::from_millis(500),
+            wait_for_instances: wishes.wait_for_instances,
             follow: wishes.follow,
             broker: wishes.broker,
             instance_address: "test".to_owned(),
@@ -126,6 +128,8 @@ impl Wishes {
             poll: never,
             compare: never,
         };
+        // A busy machine may take its time.
+        self.wait_for_instances = Duration::from_secs(20);
         self
     }
 
@@ -133,7 +137,10 @@ impl Wishes {
     pub fn told_nothing(self) -> Self {
         let nowhere = "amqp://guest:guest@127.0.0.1:1/%2f";
         let broker = BrokerSettings::new(&nowhere.into(), "tenantry").unwrap();
-        self.without_timers().with_broker(broker)
+        Self {
+            wait_for_instances: self.wait_for_instances,
+            ..self.without_timers().with_broker(broker)
+        }
     }
 
     pub fn with_broker(mut self, broker: BrokerSettings) -> Self {
