@@ -306,7 +306,8 @@ async fn many_instances_that_start_at_once_share_one_migration_and_one_template(
         .map(|start| start.expect("it starts"))
         .collect();
     stock_is(&world, 2).await;
-    assert_eq!(world.count("select count(*) from schema_history").await, 1);
+    let twice = "select count(*) - count(distinct version) from schema_history";
+    assert_eq!(world.count(twice).await, 0, "each migration has run once");
     assert_eq!(
         world
             .count("select count(*) from pg_database where datistemplate and not datallowconn")

@@ -184,7 +184,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         "http.listen: must be an address and a port",
         "http.base_domain: must be a domain",
         "http.request_timeout: must be a period",
-        "http.listn: unknown key; [http] has base_domain, ",
+        "http.listn: unknown key; [http] has advertised_address, base_domain, ",
         "catalog.url: must be a URL that begins with postgres://",
         "catalog.max_connections: must be a whole number",
         "security.master_key: a master key is 32 random bytes in base64; make one with",
