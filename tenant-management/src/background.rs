@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    audit::{self, Trail},
     catalog::Catalog,
     clusters::ClusterDirectory,
     events::{
@@ -13,6 +14,7 @@ use crate::{
         notify::ByCatalog,
     },
     instances::{FollowSettings, Presence},
+    people::People,
     promotions::{self, Promotions},
     provisioning::{Provisioner, resumer},
     routing::follower::{Follower, Prompt},
@@ -21,6 +23,8 @@ use crate::{
 
 /// How often the clusters are compared with the catalog.
 const LOOK_FOR_ORPHANS: Duration = Duration::from_secs(600);
+/// How often sessions and counted attempts that are over are removed.
+const SWEEP: Duration = Duration::from_secs(60);
 
 /// The parts of an instance that have something to do in the background.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(crate) struct Background {
     pub(crate) provisioner: Arc<Provisioner>,
     pub(crate) clusters: Arc<ClusterDirectory>,
     pub(crate) events: Arc<Health>,
+    pub(crate) people: Arc<People>,
+    pub(crate) trail: Arc<Trail>,
 }
 
 impl Background {
@@ -46,6 +52,7 @@ impl Background {
         self.follow(settings);
         self.record_promotions();
         self.provision();
+        self.keep_books();
     }
 
     fn hear_and_speak<T: Transport>(&self, transport: T) {
@@ -103,6 +110,23 @@ impl Background {
             .keep_up("record-promotions", promotions::LOOK, meaning, move || {
                 let promotions = Arc::clone(&promotions);
                 async move { promotions.record().await.map(drop) }
+            });
+    }
+
+    fn keep_books(&self) {
+        let trail = Arc::clone(&self.trail);
+        let meaning = "Failed attempts cannot be written into the audit trail; they are kept until they can.";
+        self.tasks
+            .keep_up("write-audit-trail", audit::WRITE_EVERY, meaning, move || {
+                let trail = Arc::clone(&trail);
+                async move { trail.write().await }
+            });
+        let people = Arc::clone(&self.people);
+        let meaning = "Sessions that have ended cannot be removed; they are refused all the same.";
+        self.tasks
+            .keep_up("remove-ended-sessions", SWEEP, meaning, move || {
+                let people = Arc::clone(&people);
+                async move { people.sweep().await.map(drop) }
             });
     }
 

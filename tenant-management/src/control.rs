@@ -2,7 +2,7 @@
 //!
 //! Refuses to know HTTP, credentials and who may do what: the caller has decided that.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use chrono::{DateTime, Utc};
 use read_your_writes::NodeStatus;
@@ -52,6 +52,19 @@ pub struct Actor {
     pub name: String,
     /// The request's id.
     pub request_id: Option<String>,
+    /// Where the request came from.
+    pub address: Option<IpAddr>,
+}
+
+impl Actor {
+    /// Somebody who does not come with a request.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            request_id: None,
+            address: None,
+        }
+    }
 }
 
 /// A tenant as the control plane shows it.
@@ -193,8 +206,77 @@ pub struct ApiKey {
     pub expires_at: Option<DateTime<Utc>>,
     /// When somebody revoked it.
     pub revoked_at: Option<DateTime<Utc>>,
+    /// When it was used last, a few seconds late and only where it is read from the catalog: a routing table does not follow it.
+    pub last_used_at: Option<DateTime<Utc>>,
     /// The catalog revision that last changed it.
     pub revision: Revision,
+}
+
+/// What an operator may do; each role includes the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperatorRole {
+    /// Looks, in the control plane and in tenants.
+    Read,
+    /// Changes, too.
+    Write,
+}
+
+/// An operator's token without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorToken {
+    /// Public part: names the token in the catalog.
+    pub id: String,
+    /// The operator's name.
+    pub name: String,
+    /// What it may do.
+    pub role: OperatorRole,
+    /// SHA-256 of the secret part.
+    pub secret_sha256: [u8; 32],
+    /// Birth.
+    pub created_at: DateTime<Utc>,
+    /// From then on it is refused.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// When somebody revoked it.
+    pub revoked_at: Option<DateTime<Utc>>,
+    /// When it was used last, a few seconds late.
+    pub last_used_at: Option<DateTime<Utc>>,
+}
+
+/// Something that was done, or tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEvent {
+    /// Events are numbered in the order in which they were written.
+    pub id: i64,
+    /// When; of attempts that are counted together, the first.
+    pub at: DateTime<Utc>,
+    /// Who, such as `operator:configured`; `unknown` when that could not be found out.
+    pub actor: String,
+    /// What, such as `tenant.create`.
+    pub action: String,
+    /// In which tenant, by its public name.
+    pub tenant: Option<String>,
+    /// In which tenant, by its identity.
+    pub tenant_uuid: Option<TenantUuid>,
+    /// What it was done to, by its id.
+    pub subject: Option<String>,
+    /// The request.
+    pub request_id: Option<String>,
+    /// Where the request came from.
+    pub address: Option<String>,
+    /// How often: attempts that look the same are counted together.
+    pub times: u32,
+}
+
+/// Filter of the audit trail. Absent parts match everything.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// Only what was done in this tenant.
+    pub tenant: Option<TenantUuid>,
+    /// Only what this one did.
+    pub actor: Option<String>,
+    /// Only this.
+    pub action: Option<String>,
 }
 
 /// A cluster with its nodes.
@@ -257,6 +339,16 @@ impl<T> Page<T> {
         let more = items.len() > limit;
         items.truncate(limit);
         Self { items, more }
+    }
+}
+
+impl OperatorRole {
+    /// The role as the catalog and the API write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
     }
 }
 

@@ -6,17 +6,18 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     catalog::{
         Catalog, CatalogError, api_keys::NewApiKey, clusters::ClusterSettings, idempotency::Idempotent,
+        operator_tokens::NewOperatorToken,
     },
     clusters::{Cluster, ClusterDirectory},
     control::{
-        Actor, ApiKey, Changed, ClusterOverview, CreateTenant, InstanceOverview, NodeOverview, Operation,
-        Page, Propagation, Tenant, TenantFilter,
+        Actor, ApiKey, AuditEvent, AuditFilter, Changed, ClusterOverview, CreateTenant, InstanceOverview,
+        NodeOverview, Operation, OperatorToken, Page, Propagation, Tenant, TenantFilter,
     },
     error::ControlError,
     ids::{ClusterName, InstanceId, OperationId, Revision},
-    instances::Presence,
     provisioning::{self, Provisioner, orphans::OrphanReport},
-    routing::follower::{Follower, Prompt},
+    routing::follower::Prompt,
+    spreading::Spreading,
     state::TenantEvent,
     tenant_id::TenantId,
 };
@@ -30,9 +31,7 @@ pub struct ControlPlane {
     pub(crate) catalog: Catalog,
     pub(crate) clusters: Arc<ClusterDirectory>,
     pub(crate) provisioner: Arc<Provisioner>,
-    pub(crate) follower: Arc<Follower>,
-    pub(crate) presence: Arc<Presence>,
-    pub(crate) wait_for_instances: Duration,
+    pub(crate) spreading: Spreading,
 }
 
 /// What the begin of a creation has come to.
@@ -213,6 +212,48 @@ impl ControlPlane {
         }))
     }
 
+    /// Registers an operator's token.
+    pub async fn create_operator_token(
+        &self,
+        token: &NewOperatorToken,
+        actor: &Actor,
+    ) -> Result<Changed<OperatorToken>, ControlError> {
+        let added = self.catalog.add_operator_token(token, actor).await?;
+        let (token, revision) = added.ok_or_else(|| ControlError::OperatorNameTaken(token.name.clone()))?;
+        self.spreading.spread(token, revision).await
+    }
+
+    /// A page of operators' tokens in the order of their ids, beginning after `after`.
+    pub async fn operator_tokens(
+        &self,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<OperatorToken>, ControlError> {
+        Ok(self.catalog.operator_tokens(after, limit).await?)
+    }
+
+    /// Revokes an operator's token. `None`: there is no such token.
+    pub async fn revoke_operator_token(
+        &self,
+        id: &str,
+        actor: &Actor,
+    ) -> Result<Option<Changed<OperatorToken>>, ControlError> {
+        match self.catalog.revoke_operator_token(id, actor).await? {
+            Some((token, revision)) => Ok(Some(self.spreading.spread(token, revision).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// A page of the audit trail, the newest event first, beginning before the event `before`.
+    pub async fn audit_events(
+        &self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Page<AuditEvent>, ControlError> {
+        Ok(self.catalog.audit_events(filter, before, limit).await?)
+    }
+
     /// All clusters in the order of their names.
     pub async fn clusters(&self) -> Result<Vec<ClusterOverview>, ControlError> {
         let mut overviews = Vec::new();
@@ -234,7 +275,7 @@ impl ControlPlane {
     pub async fn add_cluster(&self, settings: &ClusterSettings) -> Result<Propagation, ControlError> {
         self.catalog.register_cluster(settings, false).await?;
         self.provisioner.stock_changed.notify_one();
-        let revision = self.follower.catch_up(Prompt::Own).await?.revision;
+        let revision = self.spreading.follower.catch_up(Prompt::Own).await?.revision;
         self.propagate(revision).await
     }
 
@@ -277,9 +318,7 @@ impl ControlPlane {
             .await?)
     }
 
-    /// Brings the own table to `revision`, then waits for the others.
     async fn propagate(&self, revision: Revision) -> Result<Propagation, ControlError> {
-        self.follower.catch_up_to(revision, Prompt::Own).await?;
-        Ok(self.presence.wait_for(revision, self.wait_for_instances).await?)
+        self.spreading.propagate(revision).await
     }
 }

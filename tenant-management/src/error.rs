@@ -19,6 +19,9 @@ pub enum ControlError {
     /// Another tenant has this domain.
     #[error("the domain {0} belongs to another tenant")]
     DomainTaken(String),
+    /// A token in force has this operator's name.
+    #[error("an operator's token with the name {0} is in force; revoke it first, or choose another name")]
+    OperatorNameTaken(String),
     /// The tenant's state does not allow it.
     #[error(transparent)]
     WrongState(#[from] IllegalTransition),

@@ -68,6 +68,10 @@ uuid_identity! {
     /// One piece of control-plane work that survives its worker.
     OperationId
 }
+uuid_identity! {
+    /// One person, in whichever tenants.
+    UserId
+}
 
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {

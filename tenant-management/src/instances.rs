@@ -3,7 +3,10 @@
 //! Refuses to know how word of changes travels; what it does on word is here.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -61,6 +64,9 @@ pub(crate) struct Presence {
     /// What the others know to be applied. Held while it is told, so that an older report never overtakes a newer one.
     reported: tokio::sync::Mutex<Revision>,
     renewed: Mutex<Instant>,
+    born: Instant,
+    /// When the table was last known to lack nothing, in milliseconds after `born`.
+    current_at: AtomicU64,
 }
 
 impl Presence {
@@ -81,6 +87,8 @@ impl Presence {
             lease,
             reported: tokio::sync::Mutex::default(),
             renewed: Mutex::new(Instant::now()),
+            born: Instant::now(),
+            current_at: AtomicU64::new(0),
         };
         presence.renew().await?;
         Ok(presence)
@@ -88,12 +96,23 @@ impl Presence {
 
     /// Renews the lease, and applies what has changed without a word.
     pub(crate) async fn renew(&self) -> Result<(), CatalogError> {
+        let began = self.age();
         let newest = self.report().await?;
         if newest > self.table.revision() {
             self.follower.catch_up_to(newest, Prompt::Renewal).await?;
             self.report().await?;
         }
+        self.current_at.store(began, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn age(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// How long ago the table was last known to lack nothing that the catalog had.
+    pub(crate) fn cut_off_for(&self) -> Duration {
+        Duration::from_millis(self.age().saturating_sub(self.current_at.load(Ordering::Relaxed)))
     }
 
     /// Applies all changes, and says so at once: somebody may wait for it.

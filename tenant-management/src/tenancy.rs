@@ -7,16 +7,19 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Notify;
 
 use crate::{
+    audit::Trail,
     background::Background,
+    believed::Believed,
     catalog::{Catalog, CatalogError, clusters::ClusterSettings},
     clusters::{ClusterDirectory, ClusterUse},
-    control::ApiKey,
+    control::{ApiKey, OperatorToken},
     control_plane::ControlPlane,
     data::TenantDb,
     events::{self, broker::BrokerSettings},
     ids::{InstanceId, TenantUuid},
     instances::{FollowSettings, Presence},
     migrate::{MigrateError, TenantMigrations},
+    people::People,
     pool::PoolLimits,
     provisioning::{Provisioner, one_at_a_time::OneAtATime},
     route::Route,
@@ -26,6 +29,7 @@ use crate::{
         table::RoutingTable,
     },
     secret::KeyRing,
+    spreading::Spreading,
     tasks::TaskGroup,
     tenant_id::TenantId,
 };
@@ -62,6 +66,9 @@ pub struct TenancySettings {
     pub broker: Option<BrokerSettings>,
     /// Where other instances' operators find this one.
     pub instance_address: String,
+    /// How long credentials are believed while the catalog cannot be asked: so long may an instance that is cut off let
+    /// somebody in whose credential was revoked.
+    pub credentials_believed_for: Duration,
 }
 
 /// Why an instance could not start.
@@ -105,6 +112,10 @@ struct Inner {
     clusters: Arc<ClusterDirectory>,
     resolver: Resolver,
     control: ControlPlane,
+    people: Arc<People>,
+    operator_tokens: Believed<Box<str>, OperatorToken>,
+    trail: Arc<Trail>,
+    credentials_believed_for: Duration,
     catalog: Catalog,
     tasks: TaskGroup,
 }
@@ -166,6 +177,18 @@ impl Tenancy {
             stock_changed: Notify::new(),
         });
         let events = Arc::new(events::Health::default());
+        let spreading = Spreading {
+            follower: Arc::clone(&follower),
+            presence: Arc::clone(&presence),
+            wait_for_instances: settings.wait_for_instances,
+        };
+        let bound = settings.credentials_believed_for;
+        let people = Arc::new(People::new(
+            catalog.clone(),
+            spreading.clone(),
+            Believed::new(Arc::clone(&table), bound),
+        ));
+        let trail = Arc::new(Trail::new(catalog.clone()));
         let background = Background {
             tasks: tasks.clone(),
             catalog: catalog.clone(),
@@ -174,25 +197,29 @@ impl Tenancy {
             provisioner: Arc::clone(&provisioner),
             clusters: Arc::clone(&clusters),
             events: Arc::clone(&events),
+            people: Arc::clone(&people),
+            trail: Arc::clone(&trail),
         };
         background.start(settings.broker, &settings.follow);
         let control = ControlPlane {
             catalog: catalog.clone(),
             clusters: Arc::clone(&clusters),
             provisioner,
-            follower,
-            presence: Arc::clone(&presence),
-            wait_for_instances: settings.wait_for_instances,
+            spreading,
         };
         let resolver = Resolver::new(Arc::clone(&table), catalog.clone());
         Ok(Self {
             inner: Arc::new(Inner {
                 presence,
                 events,
-                table,
+                table: Arc::clone(&table),
                 clusters,
                 resolver,
                 control,
+                people,
+                operator_tokens: Believed::new(Arc::clone(&table), bound),
+                trail,
+                credentials_believed_for: bound,
                 catalog,
                 tasks,
             }),
@@ -229,6 +256,18 @@ impl Tenancy {
         self.inner.resolver.api_key(id).await
     }
 
+    /// An operator's token, revoked or not, by its public part.
+    pub async fn operator_token(&self, id: &str) -> Result<Option<Arc<OperatorToken>>, CatalogError> {
+        let read = self.inner.catalog.operator_token(id);
+        self.inner.operator_tokens.get(id.into(), read).await
+    }
+
+    /// Whether what this instance knows about credentials is recent enough to let anybody in: it has been in contact with the
+    /// catalog, or was a bounded time ago.
+    pub fn may_believe_credentials(&self) -> bool {
+        self.inner.presence.cut_off_for() <= self.inner.credentials_believed_for
+    }
+
     /// The right to reach a tenant's data, for a caller who has to see what the session says. Takes no connection.
     ///
     /// A request's session comes from the [`read_your_writes::PositionLayer`]; [`Session::default`] is for work that nobody
@@ -246,6 +285,16 @@ impl Tenancy {
     /// Commands and questions about tenants.
     pub fn control(&self) -> &ControlPlane {
         &self.inner.control
+    }
+
+    /// Commands and questions about people.
+    pub fn people(&self) -> &People {
+        &self.inner.people
+    }
+
+    /// What requests leave behind: attempts that failed, and when credentials were used.
+    pub fn trail(&self) -> &Trail {
+        &self.inner.trail
     }
 
     /// What is ready and what is not. The table has been read before [`Self::start`] returned; the catalog and word from other
@@ -277,6 +326,9 @@ impl Tenancy {
     pub async fn shut_down(&self, limit: Duration) {
         self.inner.tasks.shut_down(limit).await;
         self.inner.clusters.stop().await;
+        if let Err(error) = self.inner.trail.write_all().await {
+            tracing::warn!(%error, "The last failed attempts could not be written into the audit trail.");
+        }
         if let Err(error) = self.inner.catalog.remove_instance(self.inner.presence.id).await {
             tracing::warn!(%error, "The instance could not be signed off; its lease will end.");
         }

@@ -32,6 +32,7 @@ pub(super) struct ApiKeyRow {
     pub(super) created_at: DateTime<Utc>,
     pub(super) expires_at: Option<DateTime<Utc>>,
     pub(super) revoked_at: Option<DateTime<Utc>>,
+    pub(super) last_used_at: Option<DateTime<Utc>>,
     pub(super) revision: Revision,
 }
 
@@ -51,12 +52,13 @@ impl TryFrom<ApiKeyRow> for ApiKey {
             created_at: row.created_at,
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
+            last_used_at: row.last_used_at,
             revision: row.revision,
         })
     }
 }
 
-fn role(stored: &str) -> Result<Role, CatalogError> {
+pub(super) fn role(stored: &str) -> Result<Role, CatalogError> {
     [Role::Viewer, Role::Member, Role::Admin]
         .into_iter()
         .find(|role| role.as_str() == stored)
@@ -87,7 +89,7 @@ impl Catalog {
             insert into api_keys (id, tenant, name, role, secret_sha256, expires_at, revision)
             values ($1, $2, $3, $4, $5, $6, $7)
             returning id, tenant as "tenant: TenantUuid", name, role, secret_sha256, created_at, expires_at,
-                revoked_at, revision as "revision: Revision"
+                revoked_at, last_used_at, revision as "revision: Revision"
             "#,
             key.id,
             tenant.0,
@@ -112,7 +114,7 @@ impl Catalog {
             ApiKeyRow,
             r#"
             select id, tenant as "tenant: TenantUuid", name, role, secret_sha256, created_at, expires_at, revoked_at,
-                revision as "revision: Revision"
+                last_used_at, revision as "revision: Revision"
             from api_keys
             where id = $1
             "#,
@@ -135,7 +137,7 @@ impl Catalog {
             ApiKeyRow,
             r#"
             select id, tenant as "tenant: TenantUuid", name, role, secret_sha256, created_at, expires_at, revoked_at,
-                revision as "revision: Revision"
+                last_used_at, revision as "revision: Revision"
             from api_keys
             where tenant = $1 and id > coalesce($2, '')
             order by id
@@ -193,7 +195,7 @@ impl Catalog {
             ApiKeyRow,
             r#"
             select id, tenant as "tenant: TenantUuid", name, role, secret_sha256, created_at, expires_at, revoked_at,
-                revision as "revision: Revision"
+                last_used_at, revision as "revision: Revision"
             from api_keys
             where id = $1
             "#,

@@ -31,6 +31,8 @@ pub(crate) struct Changes {
     pub(crate) api_keys: Vec<ApiKey>,
     /// Whether any cluster or node changed.
     pub(crate) clusters: bool,
+    /// The last change that ended or altered what may be believed about somebody.
+    pub(crate) identity: Revision,
 }
 
 /// How a tenant is named in a look-up.
@@ -86,9 +88,10 @@ impl Catalog {
             .pool
             .begin_with("begin isolation level repeatable read read only")
             .await?;
-        let up_to = revision::current(&mut snapshot).await?;
+        let (up_to, identity) = revision::current_of_identity(&mut snapshot).await?;
         let changes = Changes {
             up_to,
+            identity,
             routes: routes_between(&mut snapshot, after, up_to).await?,
             api_keys: api_keys_between(&mut snapshot, after, up_to).await?,
             clusters: sqlx::query_scalar!(
@@ -171,7 +174,7 @@ async fn api_keys_between(
         ApiKeyRow,
         r#"
         select id, tenant as "tenant: TenantUuid", name, role, secret_sha256, created_at, expires_at, revoked_at,
-            revision as "revision: Revision"
+            last_used_at, revision as "revision: Revision"
         from api_keys
         where revision > $1 and revision <= $2
         order by revision

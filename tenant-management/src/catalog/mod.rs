@@ -10,10 +10,15 @@ pub(crate) mod clusters;
 pub(crate) mod digest;
 pub(crate) mod idempotency;
 pub(crate) mod instances;
+pub(crate) mod invitations;
+pub(crate) mod login_attempts;
 pub(crate) mod operations;
+pub(crate) mod operator_tokens;
 pub(crate) mod revision;
+pub(crate) mod sessions;
 pub(crate) mod spares;
 pub(crate) mod tenants;
+pub(crate) mod users;
 pub(crate) mod word;
 
 use std::{sync::Arc, time::Duration};

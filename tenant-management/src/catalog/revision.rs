@@ -26,6 +26,31 @@ pub(super) async fn next(transaction: &mut PgConnection) -> Result<Revision, Cat
     Ok(revision)
 }
 
+/// Like [`next`], for a change that ends or alters what an instance may believe about somebody: a session, a membership, a
+/// password, an operator's token.
+pub(super) async fn next_of_identity(transaction: &mut PgConnection) -> Result<Revision, CatalogError> {
+    let revision = next(transaction).await?;
+    sqlx::query!("update catalog_revision set identity_revision = revision")
+        .execute(transaction)
+        .await?;
+    Ok(revision)
+}
+
+/// The revision of the last change that has committed, and that of the last one that was about an identity.
+pub(super) async fn current_of_identity(
+    connection: &mut PgConnection,
+) -> Result<(Revision, Revision), CatalogError> {
+    let row = sqlx::query!(
+        r#"
+        select revision as "revision: Revision", identity_revision as "identity_revision: Revision"
+        from catalog_revision
+        "#
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok((row.revision, row.identity_revision))
+}
+
 /// The revision of the last change that has committed.
 pub(super) async fn current(connection: &mut PgConnection) -> Result<Revision, CatalogError> {
     let revision = sqlx::query_scalar!(r#"select revision as "revision: Revision" from catalog_revision"#)

@@ -199,6 +199,7 @@ impl From<Changes> for TableUpdate {
         Self {
             routes: changes.routes.into_iter().map(Into::into).collect(),
             api_keys: changes.api_keys,
+            identity: changes.identity,
             complete_to: Some(changes.up_to),
         }
     }

@@ -29,6 +29,8 @@ type Map<K, V> = GenericHashMap<K, V, foldhash::fast::RandomState, DefaultShared
 pub(super) struct Snapshot {
     /// Nothing that changed up to this revision is missing.
     pub(super) revision: Revision,
+    /// The last change that was about somebody's identity.
+    pub(super) identity: Revision,
     pub(super) routes: Map<ByName, ()>,
     pub(super) names: Map<TenantUuid, TenantId>,
     pub(super) domains: Map<Arc<str>, TenantId>,
@@ -102,6 +104,7 @@ impl Snapshot {
         for key in update.api_keys {
             self.update_api_key(key);
         }
+        self.identity = self.identity.max(update.identity);
         if let Some(revision) = update.complete_to {
             self.revision = self.revision.max(revision);
         }

@@ -41,6 +41,8 @@ pub struct TableUpdate {
     pub routes: Vec<RouteUpdate>,
     /// API keys, revoked ones included.
     pub api_keys: Vec<ApiKey>,
+    /// The last change that ended or altered what may be believed about somebody; zero when it is not known.
+    pub identity: Revision,
     /// With these rows, nothing up to this revision is missing.
     pub complete_to: Option<Revision>,
 }
@@ -76,6 +78,12 @@ impl RoutingTable {
     /// The revision up to which nothing is missing.
     pub fn revision(&self) -> Revision {
         self.current.load().revision
+    }
+
+    /// The last known change that ended or altered what may be believed about somebody: whatever was read before it has to
+    /// be read again.
+    pub fn identity_revision(&self) -> Revision {
+        self.current.load().identity
     }
 
     /// Tenants in the table.

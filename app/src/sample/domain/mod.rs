@@ -4,7 +4,6 @@
 //! said next to it. Refuses to know tenants, connections and HTTP.
 
 mod audit;
-mod email;
 mod invoice;
 mod line;
 mod money;
@@ -14,7 +13,7 @@ mod profile;
 mod report;
 
 pub use audit::{AuditEntry, AuditEntryId, AuditEvent};
-pub use email::{EmailAddress, InvalidEmailAddress};
+pub use tenant_management::{EmailAddress, InvalidEmailAddress};
 pub use invoice::{Invoice, InvoiceChange, InvoiceChangeRefused, InvoiceId, InvoiceStatus, NewInvoice};
 pub use line::{InvalidLine, Line};
 pub use money::{Cents, Currency, InvalidCents, InvalidCurrency};

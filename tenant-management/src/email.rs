@@ -41,6 +41,12 @@ impl EmailAddress {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The address in lower case: what names a person, however they typed it.
+    #[must_use]
+    pub fn folded(&self) -> Self {
+        Self(self.0.to_lowercase())
+    }
 }
 
 /// Labels of letters, digits and hyphens, separated by single dots. Letters of any script: domains may be international.
@@ -75,6 +81,13 @@ mod tests {
         ] {
             assert_eq!(EmailAddress::parse(text).unwrap().as_str(), text);
         }
+    }
+
+    #[test]
+    fn one_person_is_named_in_any_case() {
+        let typed = EmailAddress::parse("Ann@Example.COM").unwrap();
+        assert_eq!(typed.folded().as_str(), "ann@example.com");
+        assert_eq!(typed.as_str(), "Ann@Example.COM");
     }
 
     #[test]
