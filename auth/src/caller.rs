@@ -6,15 +6,17 @@ use std::{
 };
 
 use http::Extensions;
-use tenant_management::TenantId;
+use tenant_management::{TenantId, UserId};
 
-use crate::{api_key::KeyId, operator::OperatorName};
+use crate::{key::KeyId, operator::OperatorName};
 
-/// Who acts. Its text form goes into audit trails: `api-key:<id>`, `operator:<name>`.
+/// Who acts. Its text form goes into audit trails: `api-key:<id>`, `user:<id>`, `operator:<name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
     /// Somebody with a tenant's API key.
     ApiKey(KeyId),
+    /// A person who has logged in.
+    User(UserId),
     /// An operator, in whichever tenant they named.
     Operator(OperatorName),
 }
@@ -23,6 +25,7 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ApiKey(id) => write!(f, "api-key:{id}"),
+            Self::User(id) => write!(f, "user:{id}"),
             Self::Operator(name) => write!(f, "operator:{name}"),
         }
     }
@@ -50,7 +53,12 @@ impl CallerSlot {
 
     /// Notes the caller in the request's slot, if it has one.
     pub(crate) fn note(extensions: &Extensions, principal: &Principal, tenant: Option<&TenantId>) {
-        if let Some(Self(slot)) = extensions.get() {
+        Self::note_in(extensions.get(), principal, tenant);
+    }
+
+    /// Notes the caller in a slot that was taken out of its request.
+    pub(crate) fn note_in(slot: Option<&Self>, principal: &Principal, tenant: Option<&TenantId>) {
+        if let Some(Self(slot)) = slot {
             // The first extractor to know the caller has said who it is; a second one could only say the same.
             let _ = slot.set(Caller {
                 principal: principal.clone(),

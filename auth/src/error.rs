@@ -1,6 +1,6 @@
 //! Why a request is refused before its handler runs.
 
-use tenant_management::Role;
+use tenant_management::{OperatorRole, Role};
 
 /// Why a request is refused. The texts may be shown to the caller: none says more than the caller may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +31,17 @@ pub enum AuthError {
         /// The credential's role.
         held: Role,
     },
+    /// The operator's role is not enough.
+    #[error("this needs an operator's token with the role {}, and this one has the role {}", needed.as_str(), held.as_str())]
+    OperatorForbidden {
+        /// The least role that would do.
+        needed: OperatorRole,
+        /// The token's role.
+        held: OperatorRole,
+    },
+    /// A browser sends the request by its cookie on behalf of another site, or does not say on whose.
+    #[error("a request that changes something by cookie must have the `Origin` of the service itself")]
+    ForeignOrigin,
     /// The credential or the tenant is not known here and the catalog cannot be asked.
     #[error("the credential cannot be checked at the moment; try again later")]
     Unavailable,
@@ -57,4 +68,21 @@ pub enum CredentialFault {
     /// Its time is over.
     #[error("expired credential")]
     Expired,
+    /// E-mail address and password do not fit, or the person does not belong to the tenant.
+    #[error("wrong e-mail address or password")]
+    WrongPassword,
+}
+
+impl CredentialFault {
+    /// The fault as the audit trail calls it.
+    pub(crate) const fn action(self) -> &'static str {
+        match self {
+            Self::Missing => "authentication.missing",
+            Self::Malformed => "authentication.malformed",
+            Self::Unknown => "authentication.unknown",
+            Self::Revoked => "authentication.revoked",
+            Self::Expired => "authentication.expired",
+            Self::WrongPassword => "login.failed",
+        }
+    }
 }

@@ -13,6 +13,11 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 pub struct OperatorName(Arc<str>);
 
 impl OperatorName {
+    /// The name of an operator whose token the catalog has.
+    pub(crate) fn registered(name: &str) -> Self {
+        Self(name.into())
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0

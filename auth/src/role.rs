@@ -1,6 +1,6 @@
 //! Roles as types, so that a handler's signature says what it takes to call it.
 
-pub use tenant_management::Role;
+pub use tenant_management::{OperatorRole, Role};
 
 /// The least role that a [`TenantAccess`](crate::TenantAccess) asks for.
 pub trait RequiredRole: Send + Sync + 'static {
@@ -30,4 +30,26 @@ impl RequiredRole for Member {
 
 impl RequiredRole for Admin {
     const ROLE: Role = Role::Admin;
+}
+
+/// The least role that an [`OperatorAccess`](crate::OperatorAccess) asks for.
+pub trait RequiredOperatorRole: Send + Sync + 'static {
+    /// The role.
+    const ROLE: OperatorRole;
+}
+
+/// May look.
+#[derive(Clone, Copy, Debug)]
+pub enum Read {}
+
+/// May change, too.
+#[derive(Clone, Copy, Debug)]
+pub enum Write {}
+
+impl RequiredOperatorRole for Read {
+    const ROLE: OperatorRole = OperatorRole::Read;
+}
+
+impl RequiredOperatorRole for Write {
+    const ROLE: OperatorRole = OperatorRole::Write;
 }

@@ -3,9 +3,29 @@
 use std::sync::Arc;
 
 use axum::response::Response;
+use http::request::Parts;
 use tenant_management::Tenancy;
 
-use crate::{error::AuthError, operator::OperatorTokens};
+use crate::{
+    error::AuthError,
+    operator::OperatorTokens,
+    passwords::Passwords,
+    refusal::Refusal,
+    sessions::{SessionSettings, allowed_origins},
+};
+
+/// How the extractors decide.
+#[derive(Clone, Debug)]
+pub struct AuthSettings {
+    /// The domain whose sub-domains name tenants, such as `example.com`.
+    pub base_domain: String,
+    /// Operators that the configuration knows. They may do everything.
+    pub operators: OperatorTokens,
+    /// How sessions live.
+    pub sessions: SessionSettings,
+    /// Origins of other sites whose pages may change something by a session's cookie, such as `https://app.example.com`.
+    pub allowed_origins: Vec<String>,
+}
 
 /// What the extractors need. A router's state gives it out by `FromRef`; clones are cheap.
 #[derive(Clone)]
@@ -13,30 +33,33 @@ pub struct AuthState {
     pub(crate) tenancy: Tenancy,
     pub(crate) operators: OperatorTokens,
     pub(crate) base_domain: Arc<str>,
+    pub(crate) sessions: SessionSettings,
+    pub(crate) allowed_origins: Arc<[String]>,
+    pub(crate) passwords: Passwords,
     rejection: fn(AuthError) -> Response,
 }
 
 impl AuthState {
-    /// `base_domain` is the domain whose sub-domains name tenants, such as `example.com`; `rejection` words a refusal.
-    pub fn new(
-        tenancy: Tenancy,
-        operators: OperatorTokens,
-        base_domain: &str,
-        rejection: fn(AuthError) -> Response,
-    ) -> Self {
+    /// `rejection` words a refusal.
+    pub fn new(tenancy: Tenancy, settings: AuthSettings, rejection: fn(AuthError) -> Response) -> Self {
         Self {
             tenancy,
-            operators,
-            base_domain: base_domain.to_ascii_lowercase().into(),
+            operators: settings.operators,
+            base_domain: settings.base_domain.to_ascii_lowercase().into(),
+            sessions: settings.sessions,
+            allowed_origins: allowed_origins(settings.allowed_origins),
+            passwords: Passwords::new(),
             rejection,
         }
     }
 
+    /// Makes and checks hashes of passwords.
+    pub fn passwords(&self) -> &Passwords {
+        &self.passwords
+    }
+
     /// The answer to a refused request.
-    pub(crate) fn refuse(&self, error: AuthError) -> Response {
-        if let AuthError::Unauthenticated(fault) = error {
-            tracing::debug!(auth.fault = %fault, "A request has no valid credential.");
-        }
-        (self.rejection)(error)
+    pub(crate) fn refuse(&self, refusal: Refusal, parts: &Parts) -> Response {
+        (self.rejection)(refusal.note(self, parts))
     }
 }

@@ -1,4 +1,4 @@
-//! What a request leaves behind without waiting for it: attempts that failed, for the audit trail, and when credentials were used.
+//! What a request leaves behind without waiting for it: attempts to get in, for the audit trail, and when credentials were used.
 //!
 //! Requests only note; a background task writes. What looks the same is counted together and there is a bound on how much waits
 //! to be written, so that whoever floods the service with bad credentials floods neither the catalog nor the memory. Refuses to
@@ -26,13 +26,13 @@ const LAST_USE_ROUNDS: u32 = 10;
 /// Attempts that look different which may wait to be written. Further ones are counted as [`TOO_MANY`].
 const WAITING: usize = 1_000;
 /// The action of attempts beyond [`WAITING`].
-const TOO_MANY: &str = "authentication.failed-too-often";
+const TOO_MANY: &str = "authentication.too-many";
 /// Credentials whose last use may wait to be written.
 const USED: usize = 100_000;
 
-/// An attempt that failed.
+/// An attempt to get in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FailedAttempt {
+pub struct Attempt {
     /// Who, as far as it is known: such as `api-key:<id>` of a key that was revoked; `unknown` otherwise.
     pub actor: String,
     /// What, such as `authentication.revoked`.
@@ -47,7 +47,7 @@ pub struct FailedAttempt {
 
 /// Attempts that look the same.
 #[derive(Clone, Debug)]
-pub(crate) struct FailedAttempts {
+pub(crate) struct CountedAttempts {
     pub(crate) actor: String,
     pub(crate) action: &'static str,
     pub(crate) tenant: Option<TenantUuid>,
@@ -70,7 +70,7 @@ struct Noted {
 #[derive(Debug)]
 pub struct Trail {
     catalog: Catalog,
-    failed: Mutex<HashMap<FailedAttempt, Noted>>,
+    attempts: Mutex<HashMap<Attempt, Noted>>,
     used: Mutex<HashMap<Box<str>, DateTime<Utc>>>,
     rounds: Mutex<u32>,
 }
@@ -79,21 +79,21 @@ impl Trail {
     pub(crate) fn new(catalog: Catalog) -> Self {
         Self {
             catalog,
-            failed: Mutex::default(),
+            attempts: Mutex::default(),
             used: Mutex::default(),
             rounds: Mutex::default(),
         }
     }
 
-    /// Notes that an attempt failed. It is in the audit trail a second later.
-    pub fn failed(&self, attempt: FailedAttempt, request_id: Option<&str>, now: DateTime<Utc>) {
-        metrics::counter!("tenantry_authentication_failures_total", "action" => attempt.action).increment(1);
-        let mut waiting = self.failed.lock();
+    /// Notes an attempt. It is in the audit trail a second later.
+    pub fn note(&self, attempt: Attempt, request_id: Option<&str>, now: DateTime<Utc>) {
+        metrics::counter!("tenantry_authentication_attempts_total", "action" => attempt.action).increment(1);
+        let mut waiting = self.attempts.lock();
         let room = waiting.len() < WAITING || waiting.contains_key(&attempt);
         let attempt = if room {
             attempt
         } else {
-            FailedAttempt {
+            Attempt {
                 actor: "unknown".to_owned(),
                 action: TOO_MANY,
                 tenant: None,
@@ -121,7 +121,7 @@ impl Trail {
 
     /// Writes what was noted; what cannot be written stays noted for the next time.
     pub(crate) async fn write(&self) -> Result<(), CatalogError> {
-        self.write_failed().await?;
+        self.write_attempts().await?;
         let due = {
             let mut rounds = self.rounds.lock();
             *rounds += 1;
@@ -136,29 +136,29 @@ impl Trail {
 
     /// Writes everything that was noted, at the end.
     pub(crate) async fn write_all(&self) -> Result<(), CatalogError> {
-        self.write_failed().await?;
+        self.write_attempts().await?;
         self.write_used().await
     }
 
-    async fn write_failed(&self) -> Result<(), CatalogError> {
-        let failed = mem::take(&mut *self.failed.lock());
-        if failed.is_empty() {
+    async fn write_attempts(&self) -> Result<(), CatalogError> {
+        let noted = mem::take(&mut *self.attempts.lock());
+        if noted.is_empty() {
             return Ok(());
         }
-        let attempts: Vec<FailedAttempts> = failed.iter().map(|(attempt, noted)| attempt.counted(noted)).collect();
-        let written = self.catalog.record_failed_attempts(&attempts).await;
+        let attempts: Vec<CountedAttempts> = noted.iter().map(|(attempt, noted)| attempt.counted(noted)).collect();
+        let written = self.catalog.record_attempts(&attempts).await;
         if written.is_err() {
-            let mut waiting = self.failed.lock();
-            for (attempt, noted) in failed {
+            let mut waiting = self.attempts.lock();
+            for (attempt, earlier) in noted {
                 match waiting.entry(attempt) {
                     Entry::Occupied(mut entry) => {
                         let newer = entry.get_mut();
-                        newer.times = newer.times.saturating_add(noted.times);
-                        newer.first_at = noted.first_at;
-                        newer.request_id = noted.request_id;
+                        newer.times = newer.times.saturating_add(earlier.times);
+                        newer.first_at = earlier.first_at;
+                        newer.request_id = earlier.request_id;
                     }
                     Entry::Vacant(entry) => {
-                        entry.insert(noted);
+                        entry.insert(earlier);
                     }
                 }
             }
@@ -184,16 +184,16 @@ impl Trail {
     }
 }
 
-impl FailedAttempt {
-    fn counted(&self, noted: &Noted) -> FailedAttempts {
-        let FailedAttempt {
+impl Attempt {
+    fn counted(&self, noted: &Noted) -> CountedAttempts {
+        let Attempt {
             actor,
             action,
             tenant,
             subject,
             address,
         } = self.clone();
-        FailedAttempts {
+        CountedAttempts {
             actor,
             action,
             tenant,

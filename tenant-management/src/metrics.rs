@@ -13,6 +13,10 @@ pub(crate) fn describe() {
         "The catalog revision that this instance has applied."
     );
     describe_counter!(
+        "tenantry_authentication_attempts_total",
+        "Attempts to get in that are in the audit trail, by what became of them."
+    );
+    describe_counter!(
         "tenantry_routing_rows_total",
         "Changed rows that this instance has read from the catalog."
     );

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use super::{Catalog, CatalogError};
 use crate::{
-    audit::FailedAttempts,
+    audit::CountedAttempts,
     control::{Actor, AuditEvent, AuditFilter, Page},
     ids::TenantUuid,
 };
@@ -37,8 +37,8 @@ pub(super) async fn record(
 
 impl Catalog {
     /// Adds events about attempts that failed, in one statement.
-    pub(crate) async fn record_failed_attempts(&self, attempts: &[FailedAttempts]) -> Result<(), CatalogError> {
-        let column = |of: fn(&FailedAttempts) -> Option<String>| -> Vec<Option<String>> {
+    pub(crate) async fn record_attempts(&self, attempts: &[CountedAttempts]) -> Result<(), CatalogError> {
+        let column = |of: fn(&CountedAttempts) -> Option<String>| -> Vec<Option<String>> {
             attempts.iter().map(of).collect()
         };
         let tenants: Vec<Option<uuid::Uuid>> = attempts

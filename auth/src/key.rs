@@ -1,7 +1,8 @@
-//! API keys: their text form, how they are made, parsed and compared.
+//! Keys that the service gives out: their text form, how they are made, parsed and compared.
 //!
-//! `tnt_<key id>_<secret>_<checksum>`: a prefix that secret scanners recognise, 16 characters that name the key, 36 random
-//! characters, and the CRC-32 of all before it in hexadecimal. Refuses to know where keys are stored and whose they are.
+//! `<prefix>_<key id>_<secret>_<checksum>`: a prefix that says what the key is for and that secret scanners recognise, 16
+//! characters that name the key, 36 random characters, and the CRC-32 of all before it in hexadecimal. Refuses to know where
+//! keys are stored and whose they are.
 
 use std::fmt;
 
@@ -13,8 +14,28 @@ use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// How every key begins.
-pub const PREFIX: &str = "tnt_";
+/// What a key is for. One kind is never taken for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyKind {
+    /// A tenant's API key.
+    Tenant,
+    /// An operator's token.
+    Operator,
+    /// An invitation into a tenant.
+    Invitation,
+}
+
+impl KeyKind {
+    /// How every key of this kind begins.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Tenant => "tnt_",
+            Self::Operator => "tno_",
+            Self::Invitation => "tni_",
+        }
+    }
+}
+
 /// Characters of a key's id, each `a-z` or `0-9`.
 const ID_LENGTH: usize = 16;
 /// Characters of a key's secret, each one of 62: 214 bits.
@@ -27,9 +48,9 @@ const ID_ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(Box<str>);
 
-/// The text is no API key, or was cut or mistyped. Says nothing about what was presented.
+/// The text is no key of the kind that is asked for, or was cut or mistyped. Says nothing about what was presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the text is not an API key, or a part of one")]
+#[error("the text is no key of this kind, or only a part of one")]
 pub struct MalformedKey;
 
 impl KeyId {
@@ -76,13 +97,13 @@ pub struct GeneratedKey {
 
 impl GeneratedKey {
     /// Draws a new key.
-    pub fn generate(rng: &mut impl CryptoRng) -> Self {
+    pub fn generate(kind: KeyKind, rng: &mut impl CryptoRng) -> Self {
         let id: String = (0..ID_LENGTH)
             .map(|_| char::from(ID_ALPHABET[rng.random_range(0..36)]))
             .collect();
         let secret = Alphanumeric.sample_string(rng, SECRET_LENGTH);
         let secret_sha256 = Sha256::digest(&secret).into();
-        let body = format!("{PREFIX}{id}_{secret}");
+        let body = format!("{}{id}_{secret}", kind.prefix());
         let plaintext = format!("{body}_{:08x}", crc32fast::hash(body.as_bytes()));
         Self {
             id: KeyId(id.into()),
@@ -101,10 +122,10 @@ pub struct PresentedKey {
 
 impl PresentedKey {
     /// Parses a presented key. Only this form is accepted; nothing is trimmed or folded.
-    pub fn parse(text: &str) -> Result<Self, MalformedKey> {
+    pub fn parse(kind: KeyKind, text: &str) -> Result<Self, MalformedKey> {
         let (body, checksum) = text.rsplit_once('_').ok_or(MalformedKey)?;
         let (id, secret) = body
-            .strip_prefix(PREFIX)
+            .strip_prefix(kind.prefix())
             .and_then(|rest| rest.split_once('_'))
             .ok_or(MalformedKey)?;
         let id = KeyId::parse(id)?;
@@ -141,7 +162,23 @@ mod tests {
     use super::*;
 
     fn key(seed: u64) -> GeneratedKey {
-        GeneratedKey::generate(&mut StdRng::seed_from_u64(seed))
+        GeneratedKey::generate(KeyKind::Tenant, &mut StdRng::seed_from_u64(seed))
+    }
+
+    fn parse(text: &str) -> Result<PresentedKey, MalformedKey> {
+        PresentedKey::parse(KeyKind::Tenant, text)
+    }
+
+    #[test]
+    fn a_key_of_one_kind_is_none_of_another() {
+        let kinds = [KeyKind::Tenant, KeyKind::Operator, KeyKind::Invitation];
+        for made in kinds {
+            let key = GeneratedKey::generate(made, &mut StdRng::seed_from_u64(5));
+            for wanted in kinds {
+                let parsed = PresentedKey::parse(wanted, key.plaintext.expose_secret());
+                assert_eq!(parsed.is_ok(), made == wanted, "{made:?} as {wanted:?}");
+            }
+        }
     }
 
     #[test]
@@ -164,14 +201,14 @@ mod tests {
         let text = key.plaintext.expose_secret();
         for end in 0..text.len() {
             assert_eq!(
-                PresentedKey::parse(&text[..end]),
+                parse(&text[..end]),
                 Err(MalformedKey),
                 "cut after {end}"
             );
         }
         for (index, _) in text.char_indices() {
             assert_eq!(
-                PresentedKey::parse(&text[index + 1..]),
+                parse(&text[index + 1..]),
                 Err(MalformedKey),
                 "from {index}"
             );
@@ -183,14 +220,14 @@ mod tests {
             text.to_uppercase(),
             format!("{text}0"),
         ] {
-            assert_eq!(PresentedKey::parse(&other), Err(MalformedKey), "{other:?}");
+            assert_eq!(parse(&other), Err(MalformedKey), "{other:?}");
         }
     }
 
     #[test]
     fn a_key_opens_with_its_own_secret_only() {
         let (one, other) = (key(3), key(4));
-        let presented = PresentedKey::parse(one.plaintext.expose_secret()).unwrap();
+        let presented = parse(one.plaintext.expose_secret()).unwrap();
         assert!(presented.matches(&one.secret_sha256));
         assert!(!presented.matches(&other.secret_sha256));
         assert!(!presented.matches(&[0; 32]));
@@ -200,7 +237,7 @@ mod tests {
         #[test]
         fn what_is_generated_is_parsed(seed: u64) {
             let key = key(seed);
-            let presented = PresentedKey::parse(key.plaintext.expose_secret()).unwrap();
+            let presented = parse(key.plaintext.expose_secret()).unwrap();
             prop_assert_eq!(presented.id(), &key.id);
             prop_assert!(presented.matches(&key.secret_sha256));
         }
@@ -213,12 +250,12 @@ mod tests {
             let mut changed = text.clone();
             changed.replace_range(index..=index, &replacement);
             prop_assume!(changed != text);
-            prop_assert_eq!(PresentedKey::parse(&changed), Err(MalformedKey));
+            prop_assert_eq!(parse(&changed), Err(MalformedKey));
         }
 
         #[test]
         fn arbitrary_text_never_panics_and_is_never_a_key(text in "(tnt_)?\\PC{0,80}") {
-            prop_assert_eq!(PresentedKey::parse(&text), Err(MalformedKey));
+            prop_assert_eq!(parse(&text), Err(MalformedKey));
         }
 
         #[test]
