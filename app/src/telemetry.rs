@@ -45,13 +45,17 @@ pub fn init(config: &LogConfig) {
     }
 }
 
-/// The filter of the environment, or else the configured one. The AMQP client logs each attempt to connect as an error of its
-/// own, again and again while a broker is away; what comes of it is logged where it is handled, once. A filter that names the
-/// client still shows it.
+/// Crates that log what is logged where it is handled: the AMQP client each attempt to connect, again and again while a broker is
+/// away; the session layer each cookie that is none of its own, which anybody can send.
+const TALKATIVE: [&str; 2] = ["lapin", "tower_sessions"];
+
+/// The filter of the environment, or else the configured one, without [`TALKATIVE`] crates. A filter that names one still shows
+/// it.
 fn filter(environment: Option<&str>, configured: &str) -> EnvFilter {
     let quiet = |text: &str| {
-        let quieter = format!("lapin=off,{text}");
-        EnvFilter::try_new(if text.contains("lapin") { text } else { &quieter }).ok()
+        let talkative = TALKATIVE.iter().filter(|name| !text.contains(**name));
+        let quieter: String = talkative.map(|name| format!("{name}=off,")).collect();
+        EnvFilter::try_new(quieter + text).ok()
     };
     environment
         .filter(|text| !text.is_empty())

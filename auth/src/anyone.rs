@@ -11,7 +11,7 @@ use crate::{
     caller::CallerSlot,
     error::AuthError,
     naming::{Named, named},
-    sessions,
+    sessions::{self, LoginError},
     source::RequestSource,
     state::AuthState,
 };
@@ -26,6 +26,17 @@ pub struct Anyone {
     pub(crate) own_origin: Option<bool>,
     pub(crate) web: Option<WebSession>,
     pub(crate) slot: Option<CallerSlot>,
+}
+
+impl Anyone {
+    /// Refuses requests that a browser sends for another site's page: nobody is logged in by a page that they did not mean.
+    pub(crate) fn not_foreign(&self) -> Result<(), LoginError> {
+        if self.own_origin == Some(false) {
+            Err(LoginError::ForeignOrigin)
+        } else {
+            Ok(())
+        }
+    }
 }
 
 impl<S> FromRequestParts<S> for Anyone

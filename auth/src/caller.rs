@@ -8,15 +8,23 @@ use std::{
 use http::Extensions;
 use tenant_management::{TenantId, UserId};
 
-use crate::{key::KeyId, operator::OperatorName};
+use crate::{jwt::Subject, key::KeyId, operator::OperatorName};
 
-/// Who acts. Its text form goes into audit trails: `api-key:<id>`, `user:<id>`, `operator:<name>`.
+/// Who acts. Its text form goes into audit trails: `api-key:<id>`, `user:<id>`,
+/// `jwt:<issuer>#<subject>`, `operator:<name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
     /// Somebody with a tenant's API key.
     ApiKey(KeyId),
     /// A person who has logged in.
     User(UserId),
+    /// Somebody with a token of an issuer that is trusted.
+    Token {
+        /// Who made the token.
+        issuer: Arc<str>,
+        /// Whom it is about.
+        subject: Subject,
+    },
     /// An operator, in whichever tenant they named.
     Operator(OperatorName),
 }
@@ -26,6 +34,7 @@ impl fmt::Display for Principal {
         match self {
             Self::ApiKey(id) => write!(f, "api-key:{id}"),
             Self::User(id) => write!(f, "user:{id}"),
+            Self::Token { issuer, subject } => write!(f, "jwt:{issuer}#{subject}"),
             Self::Operator(name) => write!(f, "operator:{name}"),
         }
     }

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use tenant_management::{OperatorRole, ResolveError, Role, Route, TenantUuid};
+use tenant_management::{OperatorRole, ResolveError, Role, Route};
 
 use crate::{
     credential::Reach,
     error::{AuthError, CredentialFault},
+    jwt::TenantRef,
     naming::{Named, named},
     state::AuthState,
 };
@@ -30,7 +31,7 @@ pub(crate) async fn choose(
             Ok((any(auth, parts).await?, role))
         }
         Reach::One(tenant, _, role) => {
-            let route = route_of(auth, tenant).await?;
+            let route = route_of(auth, TenantRef::Uuid(tenant)).await?;
             let route = route.ok_or(AuthError::Unauthenticated(CredentialFault::Unknown))?;
             let names = named(parts, &auth.base_domain)?;
             if names.iter().all(|name| agrees(auth, name, &route)) {
@@ -39,12 +40,22 @@ pub(crate) async fn choose(
                 Err(AuthError::WrongTenant)
             }
         }
-        Reach::Several(tenants) => several(auth, parts, &tenants).await,
+        Reach::Several(tenants) => {
+            let tenants = tenants.into_iter().map(|(uuid, role)| (TenantRef::Uuid(uuid), role));
+            several(auth, parts, tenants).await
+        }
+        Reach::Named(tenants, role) => {
+            several(auth, parts, tenants.into_iter().map(|tenant| (tenant, role))).await
+        }
     }
 }
 
-async fn route_of(auth: &AuthState, tenant: TenantUuid) -> Result<Option<Arc<Route>>, AuthError> {
-    match auth.tenancy.resolve_uuid(tenant).await {
+async fn route_of(auth: &AuthState, tenant: TenantRef) -> Result<Option<Arc<Route>>, AuthError> {
+    let found = match tenant {
+        TenantRef::Uuid(uuid) => auth.tenancy.resolve_uuid(uuid).await,
+        TenantRef::Id(id) => auth.tenancy.resolve(&id).await,
+    };
+    match found {
         Ok(route) => Ok(Some(route)),
         Err(ResolveError::Unknown) => Ok(None),
         Err(ResolveError::Unavailable(_)) => Err(AuthError::Unavailable),
@@ -55,7 +66,7 @@ async fn route_of(auth: &AuthState, tenant: TenantUuid) -> Result<Option<Arc<Rou
 async fn several(
     auth: &AuthState,
     parts: &Parts,
-    tenants: &[(TenantUuid, Role)],
+    tenants: impl Iterator<Item = (TenantRef, Role)>,
 ) -> Result<(Arc<Route>, Role), AuthError> {
     let names = named(parts, &auth.base_domain)?;
     let names_one = names.iter().any(|name| match name {
@@ -65,16 +76,18 @@ async fn several(
     let mut found: Option<(Arc<Route>, Role)> = None;
     for (tenant, role) in tenants {
         // A tenant that is gone is none of the choices.
-        let Some(route) = route_of(auth, *tenant).await? else {
+        let Some(route) = route_of(auth, tenant).await? else {
             continue;
         };
         if !names.iter().all(|name| agrees(auth, name, &route)) {
             continue;
         }
-        if found.is_some() {
-            return Err(AuthError::TenantRequired);
+        match &found {
+            // Named twice by the credential.
+            Some((other, _)) if other.uuid == route.uuid => {}
+            Some(_) => return Err(AuthError::TenantRequired),
+            None => found = Some((route, role)),
         }
-        found = Some((route, *role));
     }
     found.ok_or(if names_one {
         AuthError::WrongTenant

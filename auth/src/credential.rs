@@ -10,6 +10,7 @@ use crate::{
     bearer,
     caller::Principal,
     error::{AuthError, CredentialFault},
+    jwt::{self, TenantRef, TokenRefused},
     key::{KeyKind, PresentedKey},
     operator::OperatorName,
     refusal::Refusal,
@@ -33,6 +34,8 @@ pub(crate) enum Reach {
     One(TenantUuid, Option<TenantId>, Role),
     /// Each of these.
     Several(Vec<(TenantUuid, Role)>),
+    /// Each of those that a token names, with the same role.
+    Named(Vec<TenantRef>, Role),
 }
 
 impl Reach {
@@ -40,7 +43,7 @@ impl Reach {
     pub(crate) fn only_tenant(&self) -> Option<&TenantId> {
         match self {
             Self::One(_, name, _) => name.as_ref(),
-            Self::Any(_) | Self::Several(_) => None,
+            Self::Any(_) | Self::Several(_) | Self::Named(..) => None,
         }
     }
 }
@@ -54,6 +57,7 @@ pub(crate) async fn verify(auth: &AuthState, parts: &Parts, now: DateTime<Utc>) 
                 principal: Principal::Operator(name),
                 reach: Reach::Any(role),
             }),
+            None if jwt::looks_like_jwt(token) => by_jwt(auth, token, now).await,
             None => by_key(auth, token, now).await,
         },
         Err(CredentialFault::Missing) => {
@@ -74,7 +78,9 @@ pub(crate) async fn operator(
     now: DateTime<Utc>,
 ) -> Result<Option<(OperatorName, OperatorRole)>, Refusal> {
     if let Ok(presented) = PresentedKey::parse(KeyKind::Operator, token) {
-        return registered_operator(&auth.tenancy, &presented, now).await.map(Some);
+        return registered_operator(&auth.tenancy, &presented, now)
+            .await
+            .map(Some);
     }
     if PresentedKey::parse(KeyKind::Tenant, token).is_ok() {
         return Ok(None);
@@ -136,10 +142,39 @@ async fn by_key(auth: &AuthState, token: &str, now: DateTime<Utc>) -> Result<Ver
         });
     }
     auth.tenancy.trail().used(&key.id, now);
-    let name = auth.tenancy.table().get_by_uuid(key.tenant).map(|route| route.tenant);
+    let name = auth
+        .tenancy
+        .table()
+        .get_by_uuid(key.tenant)
+        .map(|route| route.tenant);
     Ok(Verified {
         principal,
         reach: Reach::One(key.tenant, name, key.role),
+    })
+}
+
+async fn by_jwt(auth: &AuthState, token: &str, now: DateTime<Utc>) -> Result<Verified, Refusal> {
+    let token = auth.issuers.verify(token, now).await.map_err(|refused| {
+        tracing::debug!(%refused, "A token is refused.");
+        match refused {
+            TokenRefused::KeysUnavailable => AuthError::Unavailable,
+            TokenRefused::Malformed => AuthError::Unauthenticated(CredentialFault::Malformed),
+            TokenRefused::Expired => AuthError::Unauthenticated(CredentialFault::Expired),
+            TokenRefused::UnknownIssuer
+            | TokenRefused::WrongAlgorithm
+            | TokenRefused::UnknownKey
+            | TokenRefused::BadSignature
+            | TokenRefused::WrongAudience
+            | TokenRefused::NotYet
+            | TokenRefused::Claim(_) => AuthError::Unauthenticated(CredentialFault::Untrusted),
+        }
+    })?;
+    Ok(Verified {
+        principal: Principal::Token {
+            issuer: token.issuer,
+            subject: token.subject,
+        },
+        reach: Reach::Named(token.tenants, token.role),
     })
 }
 

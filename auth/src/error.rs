@@ -68,6 +68,9 @@ pub enum CredentialFault {
     /// Its time is over.
     #[error("expired credential")]
     Expired,
+    /// It is a token that is not of an issuer who is trusted, not for this service, or changed.
+    #[error("untrusted token")]
+    Untrusted,
     /// E-mail address and password do not fit, or the person does not belong to the tenant.
     #[error("wrong e-mail address or password")]
     WrongPassword,
@@ -82,6 +85,7 @@ impl CredentialFault {
             Self::Unknown => "authentication.unknown",
             Self::Revoked => "authentication.revoked",
             Self::Expired => "authentication.expired",
+            Self::Untrusted => "authentication.untrusted",
             Self::WrongPassword => "login.failed",
         }
     }

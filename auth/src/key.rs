@@ -200,18 +200,10 @@ mod tests {
         let key = key(2);
         let text = key.plaintext.expose_secret();
         for end in 0..text.len() {
-            assert_eq!(
-                parse(&text[..end]),
-                Err(MalformedKey),
-                "cut after {end}"
-            );
+            assert_eq!(parse(&text[..end]), Err(MalformedKey), "cut after {end}");
         }
         for (index, _) in text.char_indices() {
-            assert_eq!(
-                parse(&text[index + 1..]),
-                Err(MalformedKey),
-                "from {index}"
-            );
+            assert_eq!(parse(&text[index + 1..]), Err(MalformedKey), "from {index}");
         }
         for other in [
             format!(" {text}"),

@@ -28,11 +28,7 @@ pub struct NewPassword(SecretString);
 
 /// The text may not be a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a password has {} to {} characters",
-    NewPassword::MIN,
-    NewPassword::MAX
-)]
+#[error("a password has {} to {} characters", NewPassword::MIN, NewPassword::MAX)]
 pub struct UnfitPassword;
 
 /// There are too many passwords to be checked at the moment.

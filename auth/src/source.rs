@@ -33,6 +33,14 @@ impl RequestSource {
     pub fn actor(&self, principal: &Principal) -> Actor {
         Actor {
             name: principal.to_string(),
+            ..self.unknown_actor()
+        }
+    }
+
+    /// Whoever acts by this request, before it is known who that is.
+    pub(crate) fn unknown_actor(&self) -> Actor {
+        Actor {
+            name: "unknown".to_owned(),
             request_id: self.request_id.clone(),
             address: self.address,
         }

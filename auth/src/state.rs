@@ -8,6 +8,7 @@ use tenant_management::Tenancy;
 
 use crate::{
     error::AuthError,
+    jwt::Issuers,
     operator::OperatorTokens,
     passwords::Passwords,
     refusal::Refusal,
@@ -32,6 +33,7 @@ pub struct AuthSettings {
 pub struct AuthState {
     pub(crate) tenancy: Tenancy,
     pub(crate) operators: OperatorTokens,
+    pub(crate) issuers: Issuers,
     pub(crate) base_domain: Arc<str>,
     pub(crate) sessions: SessionSettings,
     pub(crate) allowed_origins: Arc<[String]>,
@@ -40,11 +42,17 @@ pub struct AuthState {
 }
 
 impl AuthState {
-    /// `rejection` words a refusal.
-    pub fn new(tenancy: Tenancy, settings: AuthSettings, rejection: fn(AuthError) -> Response) -> Self {
+    /// `issuers` are those whose tokens count besides the catalog's credentials; `rejection` words a refusal.
+    pub fn new(
+        tenancy: Tenancy,
+        issuers: Issuers,
+        settings: AuthSettings,
+        rejection: fn(AuthError) -> Response,
+    ) -> Self {
         Self {
             tenancy,
             operators: settings.operators,
+            issuers,
             base_domain: settings.base_domain.to_ascii_lowercase().into(),
             sessions: settings.sessions,
             allowed_origins: allowed_origins(settings.allowed_origins),

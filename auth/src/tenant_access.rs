@@ -105,7 +105,7 @@ fn admitted(state: TenantState, principal: &Principal) -> Result<(), AuthError> 
         // Gone as far as its credentials are concerned; an operator hears that there is no such tenant.
         TenantState::Deleted | TenantState::InProgress | TenantState::Failed | TenantState::Purged => {
             Err(match principal {
-                Principal::ApiKey(_) | Principal::User(_) => {
+                Principal::ApiKey(_) | Principal::User(_) | Principal::Token { .. } => {
                     AuthError::Unauthenticated(CredentialFault::Unknown)
                 }
                 Principal::Operator(_) => AuthError::UnknownTenant,

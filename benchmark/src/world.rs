@@ -135,6 +135,7 @@ impl World {
             follow: FollowSettings::default(),
             broker: wishes.broker.clone(),
             instance_address: "benchmark".to_owned(),
+            credentials_believed_for: Duration::from_secs(300),
         })
         .await?)
     }
@@ -154,10 +155,7 @@ pub async fn create_tenant(tenancy: &Tenancy) -> anyhow::Result<Tenant> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("tenant-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let request = CreateTenant::new(TenantId::parse_new(&name)?);
-    let actor = Actor {
-        name: "operator:benchmark".to_owned(),
-        request_id: None,
-    };
+    let actor = Actor::named("operator:benchmark");
     let created = tenancy.control().create_tenant(&request, &actor).await?;
     ensure!(created.newly, "the tenant had been there before");
     Ok(created.value)

@@ -145,7 +145,10 @@ impl Trail {
         if noted.is_empty() {
             return Ok(());
         }
-        let attempts: Vec<CountedAttempts> = noted.iter().map(|(attempt, noted)| attempt.counted(noted)).collect();
+        let attempts: Vec<CountedAttempts> = noted
+            .iter()
+            .map(|(attempt, noted)| attempt.counted(noted))
+            .collect();
         let written = self.catalog.record_attempts(&attempts).await;
         if written.is_err() {
             let mut waiting = self.attempts.lock();

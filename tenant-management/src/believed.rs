@@ -96,6 +96,8 @@ impl<K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static> Believed<K,
 
 impl<K, V> fmt::Debug for Believed<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Believed").field("bound", &self.bound).finish_non_exhaustive()
+        f.debug_struct("Believed")
+            .field("bound", &self.bound)
+            .finish_non_exhaustive()
     }
 }

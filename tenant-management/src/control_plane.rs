@@ -14,7 +14,7 @@ use crate::{
         NodeOverview, Operation, OperatorToken, Page, Propagation, Tenant, TenantFilter,
     },
     error::ControlError,
-    ids::{ClusterName, InstanceId, OperationId, Revision},
+    ids::{ClusterName, InstanceId, OperationId, Revision, TenantUuid},
     provisioning::{self, Provisioner, orphans::OrphanReport},
     routing::follower::Prompt,
     spreading::Spreading,
@@ -156,16 +156,11 @@ impl ControlPlane {
     /// Registers an API key for a tenant.
     pub async fn create_api_key(
         &self,
-        tenant: &TenantId,
+        tenant: TenantUuid,
         key: &NewApiKey,
         actor: &Actor,
     ) -> Result<Changed<ApiKey>, ControlError> {
-        let known = self
-            .catalog
-            .tenant(tenant)
-            .await?
-            .ok_or(ControlError::UnknownTenant)?;
-        let key = self.catalog.add_api_key(known.tenant.uuid, key, actor).await?;
+        let key = self.catalog.add_api_key(tenant, key, actor).await?;
         let propagation = self.propagate(key.revision).await?;
         Ok(Changed {
             value: key,
@@ -177,31 +172,21 @@ impl ControlPlane {
     /// A page of a tenant's API keys in the order of their ids, beginning after `after`.
     pub async fn api_keys(
         &self,
-        tenant: &TenantId,
+        tenant: TenantUuid,
         after: Option<&str>,
         limit: u32,
     ) -> Result<Page<ApiKey>, ControlError> {
-        let known = self
-            .catalog
-            .tenant(tenant)
-            .await?
-            .ok_or(ControlError::UnknownTenant)?;
-        Ok(self.catalog.api_keys(known.tenant.uuid, after, limit).await?)
+        Ok(self.catalog.api_keys(tenant, after, limit).await?)
     }
 
     /// Revokes an API key. `None`: the tenant has no such key.
     pub async fn revoke_api_key(
         &self,
-        tenant: &TenantId,
+        tenant: TenantUuid,
         key: &str,
         actor: &Actor,
     ) -> Result<Option<Changed<ApiKey>>, ControlError> {
-        let known = self
-            .catalog
-            .tenant(tenant)
-            .await?
-            .ok_or(ControlError::UnknownTenant)?;
-        let Some((key, newly)) = self.catalog.revoke_api_key(known.tenant.uuid, key, actor).await? else {
+        let Some((key, newly)) = self.catalog.revoke_api_key(tenant, key, actor).await? else {
             return Ok(None);
         };
         let propagation = self.propagate(key.revision).await?;

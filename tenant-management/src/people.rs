@@ -9,12 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     believed::Believed,
-    catalog::{
-        Catalog, CatalogError,
-        invitations::NewInvitation,
-        login_attempts::Allowance,
-        users::Account,
-    },
+    catalog::{Catalog, CatalogError, invitations::NewInvitation, login_attempts::Allowance, users::Account},
     control::{Actor, Changed, Page, Role},
     email::EmailAddress,
     error::ControlError,

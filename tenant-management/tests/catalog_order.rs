@@ -57,7 +57,7 @@ async fn a_cursor_never_skips_a_change() {
         .collect();
     let writers: Vec<_> = (0..8)
         .map(|writer| {
-            let (tenancy, tenant) = (tenancy.clone(), tenant.id);
+            let (tenancy, tenant) = (tenancy.clone(), tenant.uuid);
             tokio::spawn(async move {
                 let mut written = 0;
                 while written < 50 || begun.elapsed() < least {
@@ -72,7 +72,7 @@ async fn a_cursor_never_skips_a_change() {
                     };
                     tenancy
                         .control()
-                        .create_api_key(&tenant, &key, &operator())
+                        .create_api_key(tenant, &key, &operator())
                         .await
                         .unwrap();
                 }

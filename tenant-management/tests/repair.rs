@@ -63,16 +63,16 @@ async fn every_kind_of_damage_is_found_and_mended() {
     );
     let control = instance.control();
     control
-        .create_api_key(&acme.tenant, &key("one"), &operator())
+        .create_api_key(acme.uuid, &key("one"), &operator())
         .await
         .unwrap();
     let revoked = control
-        .create_api_key(&acme.tenant, &key("two"), &operator())
+        .create_api_key(acme.uuid, &key("two"), &operator())
         .await
         .unwrap()
         .value;
     control
-        .revoke_api_key(&acme.tenant, &revoked.id, &operator())
+        .revoke_api_key(acme.uuid, &revoked.id, &operator())
         .await
         .unwrap();
     control.suspend_tenant(&globex.tenant, &operator()).await.unwrap();

@@ -4,6 +4,7 @@
 //! or in the effective configuration. Refuses to know what settings are used for.
 
 mod effective;
+mod issuers;
 mod reader;
 mod sections;
 mod tree;
@@ -15,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use auth::OperatorTokens;
+use auth::{IssuerSettings, OperatorTokens};
 use secrecy::SecretString;
 use tenant_management::{BrokerSettings, ClusterSettings, KeyRing, PoolLimits, ReadSettings};
 
@@ -34,6 +35,10 @@ pub struct Config {
     pub broker: Option<BrokerSettings>,
     /// Keys and credentials of the service itself.
     pub security: SecurityConfig,
+    /// Sessions of people who have logged in.
+    pub sessions: SessionsConfig,
+    /// `[[jwt_issuers]]`: whose tokens are credentials, and for what.
+    pub jwt_issuers: Vec<IssuerSettings>,
     /// Clusters that are registered at first start.
     pub clusters: Vec<ClusterSettings>,
     /// Whether [`Self::clusters`] also replace what the catalog knows about clusters of the same names. No setting says so:
@@ -91,6 +96,18 @@ pub struct SecurityConfig {
     pub keys: KeyRing,
     /// Who may use the control plane.
     pub operators: OperatorTokens,
+    /// How long an instance that cannot ask the catalog believes what it knows about credentials: so long may it let somebody in
+    /// whose credential was revoked. After that it lets nobody in.
+    pub credentials_believed_for: Duration,
+}
+
+/// `[sessions]`
+#[derive(Clone, Copy, Debug)]
+pub struct SessionsConfig {
+    /// A session ends after so long without a request.
+    pub idle_timeout: Duration,
+    /// A session ends so long after its login in any case.
+    pub lifetime: Duration,
 }
 
 /// `[reads]`

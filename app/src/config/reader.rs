@@ -198,6 +198,28 @@ impl Reader {
         urls.into_iter().map(Into::into).collect()
     }
 
+    /// Several texts, each of which means a value.
+    pub(super) fn list<T, E: Display>(
+        &mut self,
+        path: &str,
+        default: &[&str],
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<T> {
+        let given = self.lines(path);
+        let items: Vec<String> = match &given {
+            Some(text) => text.lines().map(str::to_owned).collect(),
+            None => default.iter().map(|item| (*item).to_owned()).collect(),
+        };
+        let shown: Vec<String> = items.iter().map(|item| quoted(item)).collect();
+        self.line(path, Some(format!("[{}]", shown.join(", "))), given.is_some(), None);
+        let mut values = Vec::new();
+        for item in &items {
+            let parsed = parse(item.trim());
+            values.extend(self.check(path, parsed));
+        }
+        values
+    }
+
     /// The end of reading: what was wrong, or the effective configuration.
     pub(super) fn finish(mut self) -> Result<String, Vec<String>> {
         for path in self.tree.leaves() {

@@ -11,13 +11,13 @@ use tracing_subscriber::EnvFilter;
 
 use super::{
     CatalogConfig, Config, HttpConfig, LogConfig, LogFormat, ProvisioningConfig, ReadsConfig, SecurityConfig,
-    reader::Reader,
+    SessionsConfig, issuers, reader::Reader,
 };
 
 const POSTGRES: &[&str] = &["postgres", "postgresql"];
 const AMQP: &[&str] = &["amqp", "amqps"];
 /// The least period of something that repeats.
-const TICK: Duration = Duration::from_millis(10);
+pub(super) const TICK: Duration = Duration::from_millis(10);
 
 /// Reads every section; `None` when the reader has complaints.
 pub(super) fn read(reader: &mut Reader) -> Option<Config> {
@@ -26,6 +26,8 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
     let catalog = catalog(reader);
     let broker = broker(reader);
     let security = security(reader);
+    let sessions = sessions(reader);
+    let jwt_issuers = issuers::read(reader);
     let clusters = clusters(reader);
     let reads = reads(reader);
     let pools = pools(reader);
@@ -36,6 +38,8 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
         catalog: catalog?,
         broker,
         security: security?,
+        sessions: sessions?,
+        jwt_issuers: jwt_issuers?,
         clusters: clusters?,
         overwrite_clusters: false,
         reads: reads?,
@@ -45,6 +49,11 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
         effective: String::new(),
     })
 }
+
+/// The shortest time that a session may last: the catalog is told of its use every few seconds.
+const LEAST_SESSION: Duration = Duration::from_secs(1);
+/// The longest.
+const LONGEST_SESSION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 fn http(reader: &mut Reader) -> Option<HttpConfig> {
     let listen = reader.parsed("http.listen", Some("127.0.0.1:8080"), address);
@@ -133,9 +142,29 @@ fn security(reader: &mut Reader) -> Option<SecurityConfig> {
             tokens.map_err(|_| "must be visible ASCII characters, without spaces"),
         )
     });
+    let credentials_believed_for = reader.duration("security.credentials_believed_for", "5m", TICK);
     Some(SecurityConfig {
         keys: keys?,
         operators: operators?,
+        credentials_believed_for: credentials_believed_for?,
+    })
+}
+
+fn sessions(reader: &mut Reader) -> Option<SessionsConfig> {
+    let idle_timeout = reader.duration("sessions.idle_timeout", "30m", LEAST_SESSION)?;
+    let lifetime = reader.duration("sessions.lifetime", "12h", LEAST_SESSION)?;
+    if lifetime > LONGEST_SESSION {
+        reader.refuse("sessions.lifetime", "must be at most 1 year");
+    }
+    if idle_timeout > lifetime {
+        reader.refuse(
+            "sessions.idle_timeout",
+            "must not be longer than sessions.lifetime",
+        );
+    }
+    Some(SessionsConfig {
+        idle_timeout,
+        lifetime,
     })
 }
 
@@ -268,7 +297,7 @@ fn log(reader: &mut Reader) -> Option<LogConfig> {
 }
 
 /// A setting without which the service cannot start.
-fn required<T>(
+pub(super) fn required<T>(
     reader: &mut Reader,
     path: &str,
     read: impl FnOnce(&mut Reader, &str) -> Option<T>,

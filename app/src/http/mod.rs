@@ -3,6 +3,7 @@
 //! Refuses to know how a listener works and where settings come from; see [`crate::serve`] and [`crate::config`].
 
 mod access_log;
+mod api_keys;
 mod control;
 mod health;
 pub mod idempotency;
@@ -10,6 +11,7 @@ pub mod json;
 mod limits;
 mod metrics;
 mod openapi;
+mod people;
 pub mod problem;
 pub mod query;
 pub mod request_id;

@@ -11,7 +11,7 @@ use utoipa::{
         ResponseBuilder, Schema, Type,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         schema::ObjectBuilder,
-        security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+        security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
     },
 };
 use utoipa_axum::router::OpenApiRouter;
@@ -27,6 +27,11 @@ const PATH: &str = "/openapi.json";
 /// Names of the security schemes.
 const OPERATOR: &str = "operator_token";
 const API_KEY: &str = "api_key";
+const SESSION: &str = "session";
+/// What anybody may call below `/v1`: the ways in.
+const WAYS_IN: [(&str, &str); 2] = [("post", "/v1/session"), ("post", "/v1/invitations/accept")];
+/// What is about a person's own session, whatever tenants that is good for.
+const OWN_SESSION: [&str; 2] = ["/v1/session", "/v1/session/password"];
 
 #[derive(OpenApi)]
 #[openapi(
@@ -38,6 +43,8 @@ const API_KEY: &str = "api_key";
     tags(
         (name = "tenants", description = "Tenants and their lives (operators)"),
         (name = "api-keys", description = "Keys to the tenants' API (operators)"),
+        (name = "operators", description = "Operators' tokens, and the audit trail (operators)"),
+        (name = "people", description = "Sessions, and the users, invitations and API keys of a tenant"),
         (name = "operations", description = "Control-plane work that survives its worker (operators)"),
         (name = "clusters", description = "Where databases live (operators)"),
         (name = "instances", description = "Running instances of the service (operators)"),
@@ -72,13 +79,18 @@ pub(crate) fn router(mut document: Document) -> Router<AppState> {
 enum Audience {
     Operators,
     Tenants,
+    Persons,
     Everybody,
 }
 
 impl Audience {
-    fn of(path: &str) -> Self {
+    fn of(method: &str, path: &str) -> Self {
         if path.starts_with(control::PREFIX) {
             Self::Operators
+        } else if WAYS_IN.contains(&(method, path)) {
+            Self::Everybody
+        } else if OWN_SESSION.contains(&path) {
+            Self::Persons
         } else if path.starts_with("/v1/") {
             Self::Tenants
         } else {
@@ -90,7 +102,8 @@ impl Audience {
         let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
         match self {
             Self::Operators => vec![requirement(OPERATOR)],
-            Self::Tenants => vec![requirement(API_KEY), requirement(OPERATOR)],
+            Self::Tenants => vec![requirement(API_KEY), requirement(SESSION), requirement(OPERATOR)],
+            Self::Persons => vec![requirement(SESSION)],
             Self::Everybody => Vec::new(),
         }
     }
@@ -100,6 +113,7 @@ impl Audience {
         match self {
             Self::Operators => OPERATORS,
             Self::Tenants => TENANTS,
+            Self::Persons => PERSONS,
             Self::Everybody => &[],
         }
     }
@@ -107,6 +121,7 @@ impl Audience {
 
 const OPERATORS: &[(&str, &str)] = &[
     ("401", "The request has no operator's token."),
+    ("403", "The operator's role is not enough."),
     (
         "503",
         "Something that the request needs cannot be reached at the moment.",
@@ -126,6 +141,27 @@ const TENANTS: &[(&str, &str)] = &[
         "404",
         "What the path names does not exist, or an operator names an unknown tenant.",
     ),
+    (
+        "503",
+        "Something that the request needs cannot be reached at the moment.",
+    ),
+];
+const PERSONS: &[(&str, &str)] = &[
+    ("401", "The request has no session, or its session has ended."),
+    ("403", "A page of another site sends the request."),
+    (
+        "503",
+        "Something that the request needs cannot be reached at the moment.",
+    ),
+];
+const WAY_IN: &[(&str, &str)] = &[
+    (
+        "401",
+        "E-mail address and password do not fit, or the person does not belong to the tenant.",
+    ),
+    ("403", "A page of another site sends the request."),
+    ("404", "There is no such invitation."),
+    ("429", "There were too many attempts."),
     (
         "503",
         "Something that the request needs cannot be reached at the moment.",
@@ -190,23 +226,37 @@ fn complete(document: &mut Document) {
     components
         .security_schemes
         .insert(API_KEY.to_owned(), bearer("A tenant's API key: `tnt_…`."));
+    let cookie = ApiKeyValue::with_description(
+        auth::sessions::COOKIE,
+        "The session of a person who has logged in by `POST /v1/session`. A request that changes something also needs the \
+         header `Origin` of the service's own address.",
+    );
+    components.security_schemes.insert(
+        SESSION.to_owned(),
+        RefOr::T(SecurityScheme::ApiKey(ApiKey::Cookie(cookie))),
+    );
     for (path, item) in &mut document.paths.paths {
         let operations = [
-            &mut item.get,
-            &mut item.put,
-            &mut item.post,
-            &mut item.delete,
-            &mut item.patch,
-        ]
-        .into_iter()
-        .flatten();
-        for operation in operations {
-            complete_operation(operation, Audience::of(path), path.contains('{'));
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("delete", &mut item.delete),
+            ("patch", &mut item.patch),
+        ];
+        for (method, operation) in operations {
+            let Some(operation) = operation else { continue };
+            let is_way_in = WAYS_IN.contains(&(method, path.as_str()));
+            complete_operation(
+                operation,
+                Audience::of(method, path),
+                path.contains('{'),
+                is_way_in,
+            );
         }
     }
 }
 
-fn complete_operation(operation: &mut Operation, audience: Audience, names_something: bool) {
+fn complete_operation(operation: &mut Operation, audience: Audience, names_something: bool, is_way_in: bool) {
     operation.security = Some(audience.security());
     let parameters = operation.parameters.get_or_insert_with(Vec::new);
     let has_query = parameters.iter().any(
@@ -220,7 +270,7 @@ fn complete_operation(operation: &mut Operation, audience: Audience, names_somet
         .into(),
     );
     if audience == Audience::Tenants {
-        let description = "The tenant. It must agree with an API key's; an operator chooses by it.";
+        let description = "The tenant. It must agree with the credential; operators, and people who belong to several tenants, choose by it.";
         parameters.push(header_parameter("X-Tenant-ID", description).into());
         let description = "What an earlier answer said in this header: reads see at least that. Browsers have it in a cookie.";
         parameters.push(header_parameter("Tenantry-Position", description).into());
@@ -238,6 +288,9 @@ fn complete_operation(operation: &mut Operation, audience: Audience, names_somet
     }
     if operation.request_body.is_some() {
         problems.extend(WITH_BODY);
+    }
+    if is_way_in {
+        problems.extend(WAY_IN);
     }
     problems.push(ANY);
     for (status, description) in problems {
@@ -296,7 +349,7 @@ fn problem(status: &str, description: &str) -> Response {
     let mut response = ResponseBuilder::new()
         .description(description)
         .content(problem::CONTENT_TYPE, body);
-    if status == "503" || status == "default" {
+    if status == "503" || status == "429" || status == "default" {
         response = response.header(
             "Retry-After",
             text_header("Seconds to wait (of `503` and `429`)."),

@@ -60,8 +60,10 @@ pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
         .and_then(RequestId::from_header)
         .unwrap_or_else(RequestId::generate);
     request.extensions_mut().insert(id.clone());
-    let mut response = finish(next.run(request).await, &id);
     let value = HeaderValue::from_str(id.as_str()).expect("an id has only characters that a header may have");
+    // For whoever knows requests only, and not this service.
+    request.headers_mut().insert(HEADER, value.clone());
+    let mut response = finish(next.run(request).await, &id);
     response.headers_mut().insert(HEADER, value);
     response
 }

@@ -8,7 +8,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    AppState, access_log, control, health, limits, metrics, openapi, problem, request_id, security_headers,
+    AppState, access_log, control, health, limits, metrics, openapi, people, problem, request_id,
+    security_headers,
 };
 use crate::sample;
 
@@ -26,8 +27,11 @@ pub fn routes(state: &AppState, control_apart: bool) -> Routes {
     let (control, control_api) = openapi::base()
         .nest(control::PREFIX, control::router())
         .split_for_parts();
+    let of_tenants = sample::router(state)
+        .merge(people::router())
+        .layer(state.sessions());
     let (main, mut api) = openapi::base()
-        .nest("/v1", sample::router(state))
+        .nest("/v1", of_tenants)
         .merge(for_machines())
         .split_for_parts();
     api.merge(control_api);

@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use auth::{AuthError, AuthState};
+use auth::{AuthError, AuthState, Issuers, sessions::SessionLayer};
 use axum::{extract::FromRef, response::IntoResponse};
 use metrics_exporter_prometheus::PrometheusHandle;
 use read_your_writes::PositionLayer;
-use tenant_management::{ControlPlane, Tenancy, tasks::TaskGroup};
+use tenant_management::{ControlPlane, People, Tenancy, tasks::TaskGroup};
 
 use super::problem::Problem;
 use crate::{config::Config, serve::settings};
@@ -27,6 +27,7 @@ struct Inner {
     tenancy: Tenancy,
     base_domain: String,
     positions: PositionLayer,
+    sessions: SessionLayer,
     metrics: PrometheusHandle,
     limits: Limits,
     tasks: TaskGroup,
@@ -44,16 +45,18 @@ pub struct Limits {
 
 impl AppState {
     /// The state of a service that is about to start.
-    pub fn new(config: &Config, tenancy: Tenancy, metrics: PrometheusHandle) -> Self {
+    pub fn new(
+        config: &Config,
+        tenancy: Tenancy,
+        issuers: Issuers,
+        tasks: TaskGroup,
+        metrics: PrometheusHandle,
+    ) -> Self {
         let refuse = |error: AuthError| Problem::from(error).into_response();
         let base_domain = config.http.base_domain.clone();
         Self(Arc::new(Inner {
-            auth: AuthState::new(
-                tenancy.clone(),
-                config.security.operators.clone(),
-                &base_domain,
-                refuse,
-            ),
+            auth: AuthState::new(tenancy.clone(), issuers, settings::auth(config), refuse),
+            sessions: auth::sessions::layer(&tenancy, &config.security.keys, settings::sessions(config)),
             tenancy,
             base_domain,
             positions: PositionLayer::new(settings::positions(config)),
@@ -62,7 +65,7 @@ impl AppState {
                 body_timeout: config.http.body_timeout,
                 request_timeout: config.http.request_timeout,
             },
-            tasks: TaskGroup::new(),
+            tasks,
             draining: AtomicBool::new(false),
         }))
     }
@@ -85,6 +88,16 @@ impl AppState {
     /// Carries positions between a client's requests.
     pub(crate) fn positions(&self) -> PositionLayer {
         self.0.positions.clone()
+    }
+
+    /// Finds the session of a request's cookie.
+    pub(crate) fn sessions(&self) -> SessionLayer {
+        self.0.sessions.clone()
+    }
+
+    /// People, and their ways in.
+    pub fn people(&self) -> &People {
+        self.0.tenancy.people()
     }
 
     /// What has been measured.

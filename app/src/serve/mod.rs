@@ -7,7 +7,8 @@ pub(crate) mod settings;
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use tenant_management::{StartError, Tenancy};
+use auth::{Issuers, jwt::JwksError};
+use tenant_management::{StartError, Tenancy, tasks::TaskGroup};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -44,6 +45,9 @@ pub enum ServeError {
         /// Which setting.
         key: &'static str,
     },
+    /// An issuer's file cannot be used.
+    #[error("{0}; see jwks_file in [[jwt_issuers]]")]
+    Issuer(#[from] JwksError),
     /// The catalog or the clusters are not in order.
     #[error(transparent)]
     Tenancy(#[from] StartError),
@@ -96,8 +100,10 @@ pub async fn start(config: Config) -> Result<Service, ServeError> {
         None => None,
     };
     let (address, metrics) = (main.1, telemetry::metrics());
+    let tasks = TaskGroup::new();
+    let issuers = Issuers::start(config.jwt_issuers.clone(), &tasks).await?;
     let tenancy = Tenancy::start(settings::tenancy(&config, address)?).await?;
-    let state = AppState::new(&config, tenancy, metrics);
+    let state = AppState::new(&config, tenancy, issuers, tasks, metrics);
     let routes = http::routes(&state, control.is_some());
 
     let folding = state.metrics().clone();

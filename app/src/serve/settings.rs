@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use auth::{AuthSettings, SessionSettings};
 use read_your_writes::{PositionSettings, TokenKeys};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::PgConnectOptions;
@@ -35,6 +36,7 @@ pub(super) fn tenancy(config: &Config, address: SocketAddr) -> Result<TenancySet
             .advertised_address
             .clone()
             .unwrap_or_else(|| reachable(address)),
+        credentials_believed_for: config.security.credentials_believed_for,
     })
 }
 
@@ -45,6 +47,25 @@ pub(crate) fn positions(config: &Config) -> PositionSettings {
         secure: config.http.secure_cookies,
         life: config.reads.position_life,
         ..PositionSettings::new(TokenKeys::new(current, earlier))
+    }
+}
+
+/// How people's sessions live.
+pub(crate) fn sessions(config: &Config) -> SessionSettings {
+    SessionSettings {
+        idle_timeout: config.sessions.idle_timeout,
+        lifetime: config.sessions.lifetime,
+        secure: config.http.secure_cookies,
+    }
+}
+
+/// Who gets in.
+pub(crate) fn auth(config: &Config) -> AuthSettings {
+    AuthSettings {
+        base_domain: config.http.base_domain.clone(),
+        operators: config.security.operators.clone(),
+        sessions: sessions(config),
+        allowed_origins: Vec::new(),
     }
 }
 

@@ -4,15 +4,20 @@
 //! does not belong get the same answer and take the same time. Attempts are counted by account and by address, for all instances
 //! together.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
-use tenant_management::{Allowance, CatalogError, EmailAddress, TenantUuid, UserId, audit::Attempt};
-use tower_sessions::Expiry;
+use tenant_management::{
+    Allowance, CatalogError, EmailAddress, PersonSession, TenantUuid, UserId, audit::Attempt,
+};
+use tower_sessions::{Expiry, Session as WebSession};
 
-use super::store::{TENANT, USER, to_time};
+use super::{
+    id_sha256,
+    store::{TENANT, USER, to_time},
+};
 use crate::{
     anyone::Anyone,
     caller::{CallerSlot, Principal},
@@ -33,17 +38,6 @@ const BY_ADDRESS: Allowance = Allowance {
     at_once: 100,
     every: Duration::from_secs(3),
 };
-
-/// A session has begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoggedIn {
-    /// Whose.
-    pub user: UserId,
-    /// The only tenant that it is good for: the one that the login named.
-    pub tenant: Option<TenantUuid>,
-    /// When it ends in any case.
-    pub ends_at: DateTime<Utc>,
-}
 
 /// Why no session has begun.
 #[derive(Debug, thiserror::Error)]
@@ -75,25 +69,6 @@ pub enum LoginError {
 }
 
 impl AuthState {
-    /// Counts an attempt to prove oneself: by account, and by the address that it comes from.
-    pub async fn count_attempt(&self, caller: &Anyone, email: &EmailAddress) -> Result<(), LoginError> {
-        let people = self.tenancy.people();
-        // The address first: who has used up theirs must not use up other people's accounts.
-        let by_address = caller.source.address.map(|address| key("address", &address.to_string()));
-        for (key, allowance) in by_address
-            .map(|key| (key, BY_ADDRESS))
-            .into_iter()
-            .chain([(account_key(email), BY_ACCOUNT)])
-        {
-            if let Some(retry_after) = people.count_attempt(&key, allowance).await? {
-                let action = "login.throttled";
-                self.note_failed_login(caller, email, action);
-                return Err(LoginError::TooMany { retry_after });
-            }
-        }
-        Ok(())
-    }
-
     /// Begins a session with a new id, whatever the request came with. When the request names a tenant, the session is good for
     /// that one only.
     pub async fn log_in(
@@ -101,13 +76,12 @@ impl AuthState {
         caller: &Anyone,
         email: &EmailAddress,
         password: SecretString,
-    ) -> Result<LoggedIn, LoginError> {
-        if caller.own_origin == Some(false) {
-            return Err(LoginError::ForeignOrigin);
-        }
+    ) -> Result<Arc<PersonSession>, LoginError> {
+        caller.not_foreign()?;
         let web = caller.web.as_ref().ok_or(LoginError::NoLayer)?;
         let email = email.folded();
-        self.count_attempt(caller, &email).await?;
+        self.count_attempt_from(caller).await?;
+        self.count_attempt_at(caller, &email).await?;
         let people = self.tenancy.people();
         let account = people.account(&email).await?;
         let hash = account.as_ref().map(|account| account.password_hash.clone());
@@ -122,11 +96,24 @@ impl AuthState {
             (None, _) | (_, NamedTenant::Nobody) => None,
         };
         let (Some(user), Some(tenant)) = (user, tenant) else {
-            self.note_failed_login(caller, &email, CredentialFault::WrongPassword.action());
+            let action = CredentialFault::WrongPassword.action();
+            self.note_login(caller, "unknown", action, None, Some(&email));
             return Err(LoginError::Refused);
         };
-        let lifetime = TimeDelta::from_std(self.sessions.lifetime).unwrap_or(TimeDelta::MAX);
-        let ends_at = Utc::now() + lifetime;
+        let session = self.begin(web, user, tenant).await?;
+        self.forgive(&email).await?;
+        let principal = Principal::User(user);
+        self.note_login(caller, &principal.to_string(), "login.succeeded", tenant, None);
+        CallerSlot::note_in(caller.slot.as_ref(), &principal, None);
+        session.ok_or(LoginError::Refused)
+    }
+
+    async fn begin(
+        &self,
+        web: &WebSession,
+        user: UserId,
+        tenant: Option<TenantUuid>,
+    ) -> Result<Option<Arc<PersonSession>>, LoginError> {
         // Whatever session the request came with ends: an id that somebody else may know is never a way in.
         web.cycle_id().await?;
         web.insert(USER, user.to_string()).await?;
@@ -134,16 +121,61 @@ impl AuthState {
             Some(tenant) => web.insert(TENANT, tenant.to_string()).await?,
             None => web.remove_value(TENANT).await.map(drop)?,
         }
+        let now = Utc::now();
+        let lifetime = TimeDelta::from_std(self.sessions.lifetime).unwrap_or(TimeDelta::MAX);
+        let ends_at = now
+            .checked_add_signed(lifetime)
+            .unwrap_or(DateTime::<Utc>::MAX_UTC);
         web.set_expiry(Some(Expiry::AtDateTime(to_time(ends_at))));
         web.save().await?;
-        people.forget_attempts(&account_key(&email)).await?;
-        self.note_login(caller, &Principal::User(user).to_string(), "login.succeeded", tenant, None);
-        CallerSlot::note_in(caller.slot.as_ref(), &Principal::User(user), None);
-        Ok(LoggedIn {
-            user,
-            tenant,
-            ends_at,
-        })
+        let id = web.id().ok_or(LoginError::NoLayer)?;
+        let idle_timeout = self.sessions.idle_timeout;
+        let people = self.tenancy.people();
+        Ok(people.session(&id_sha256(&id), idle_timeout, now).await?)
+    }
+
+    /// Counts an attempt to prove oneself, by the address that it comes from. Before attempts are counted by account: who has used
+    /// up theirs must not use up other people's.
+    pub(super) async fn count_attempt_from(&self, caller: &Anyone) -> Result<(), LoginError> {
+        let Some(address) = caller.source.address else {
+            return Ok(());
+        };
+        let key = key("address", &address.to_string());
+        let counted = self.count(&key, BY_ADDRESS).await;
+        if counted.is_err() {
+            self.note_login(caller, "unknown", "login.throttled", None, None);
+        }
+        counted
+    }
+
+    /// Counts an attempt to prove oneself, by the account that it is for.
+    pub(super) async fn count_attempt_at(
+        &self,
+        caller: &Anyone,
+        email: &EmailAddress,
+    ) -> Result<(), LoginError> {
+        let counted = self.count_attempt_with(email).await;
+        if counted.is_err() {
+            self.note_login(caller, "unknown", "login.throttled", None, Some(email));
+        }
+        counted
+    }
+
+    /// Counts an attempt by the account that it is for.
+    pub(super) async fn count_attempt_with(&self, email: &EmailAddress) -> Result<(), LoginError> {
+        self.count(&account_key(email), BY_ACCOUNT).await
+    }
+
+    async fn count(&self, key: &[u8; 32], allowance: Allowance) -> Result<(), LoginError> {
+        match self.tenancy.people().count_attempt(key, allowance).await? {
+            None => Ok(()),
+            Some(retry_after) => Err(LoginError::TooMany { retry_after }),
+        }
+    }
+
+    /// Makes an account's allowance of attempts whole again.
+    pub(super) async fn forgive(&self, email: &EmailAddress) -> Result<(), CatalogError> {
+        self.tenancy.people().forget_attempts(&account_key(email)).await
     }
 
     /// The tenant that a login names, without telling whether there is one of that name.
@@ -171,11 +203,7 @@ impl AuthState {
         Ok(tenant.map_or(NamedTenant::None, NamedTenant::One))
     }
 
-    fn note_failed_login(&self, caller: &Anyone, email: &EmailAddress, action: &'static str) {
-        self.note_login(caller, "unknown", action, None, Some(email));
-    }
-
-    fn note_login(
+    pub(super) fn note_login(
         &self,
         caller: &Anyone,
         actor: &str,

@@ -5,8 +5,10 @@
 //! a session may do: a person's memberships say that.
 
 mod access;
+mod invitation;
 mod login;
 mod origin;
+mod password;
 mod store;
 
 use std::{sync::Arc, time::Duration};
@@ -22,12 +24,14 @@ use tower_sessions::{
     session::Id,
 };
 
+pub(crate) use self::origin::{allowed_origins, is_own as own_origin, is_safe};
 pub use self::{
     access::SessionAccess,
-    login::{LoggedIn, LoginError},
+    invitation::{AcceptedInvitation, InvitationError},
+    login::LoginError,
+    password::PasswordError,
     store::CatalogStore,
 };
-pub(crate) use self::origin::{allowed_origins, is_own as own_origin, is_safe};
 use crate::{
     error::{AuthError, CredentialFault},
     state::AuthState,
@@ -36,7 +40,10 @@ use crate::{
 /// The name of the cookie.
 pub const COOKIE: &str = "tenantry_session";
 /// What the two halves of the key that signs cookies are derived for.
-const PURPOSES: [&str; 2] = ["cookies of sessions, first half", "cookies of sessions, second half"];
+const PURPOSES: [&str; 2] = [
+    "cookies of sessions, first half",
+    "cookies of sessions, second half",
+];
 
 /// How sessions live.
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +68,12 @@ impl Default for SessionSettings {
     }
 }
 
+/// What finds a request's session.
+pub type SessionLayer = SessionManagerLayer<CatalogStore, SignedCookie>;
+
 /// The layer that finds a request's session by its cookie. The cookie is signed, so that only ids that were given out are looked
 /// up. It has no `Domain`: a browser sends it to the very host that has set it.
-pub fn layer(
-    tenancy: &Tenancy,
-    keys: &KeyRing,
-    settings: SessionSettings,
-) -> SessionManagerLayer<CatalogStore, SignedCookie> {
+pub fn layer(tenancy: &Tenancy, keys: &KeyRing, settings: SessionSettings) -> SessionLayer {
     let halves = PURPOSES.map(|purpose| keys.derive(purpose).0);
     SessionManagerLayer::new(CatalogStore::new(tenancy.clone(), settings))
         .with_name(COOKIE)

@@ -16,17 +16,28 @@ use crate::state::AuthState;
 
 /// Whether a method changes nothing (RFC 9110, section 9.2.1).
 pub(crate) fn is_safe(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+    matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
+    )
 }
 
 /// The configured origins, for comparing.
 pub(crate) fn allowed_origins(origins: impl IntoIterator<Item = String>) -> Arc<[String]> {
-    origins.into_iter().map(|origin| origin.to_ascii_lowercase()).collect()
+    origins
+        .into_iter()
+        .map(|origin| origin.to_ascii_lowercase())
+        .collect()
 }
 
 /// Whether the request's `Origin` is the service's own, or allowed. `None`: it has none, so it is no browser's, or an old one's.
 pub(crate) fn is_own(auth: &AuthState, parts: &Parts) -> Option<bool> {
-    own(&parts.headers, parts.uri.authority().map(http::uri::Authority::as_str), auth.sessions.secure, &auth.allowed_origins)
+    own(
+        &parts.headers,
+        parts.uri.authority().map(http::uri::Authority::as_str),
+        auth.sessions.secure,
+        &auth.allowed_origins,
+    )
 }
 
 fn own(headers: &HeaderMap, authority: Option<&str>, secure: bool, allowed: &[String]) -> Option<bool> {
@@ -48,9 +59,9 @@ fn own(headers: &HeaderMap, authority: Option<&str>, secure: bool, allowed: &[St
     // A page that came without TLS may have been changed on the way.
     let scheme_ok = scheme == "https" || (scheme == "http" && !secure);
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let same = authority
-        .or(host)
-        .is_some_and(|host| without_default_port(&host.to_ascii_lowercase(), scheme) == without_default_port(from, scheme));
+    let same = authority.or(host).is_some_and(|host| {
+        without_default_port(&host.to_ascii_lowercase(), scheme) == without_default_port(from, scheme)
+    });
     Some(scheme_ok && same)
 }
 
@@ -103,7 +114,11 @@ mod tests {
             (&["https://acme.example.com/"], true),
             (&["https://äcme.example.com"], true),
         ] {
-            assert_eq!(verdict("acme.example.com", origins, secure), Some(false), "{origins:?}");
+            assert_eq!(
+                verdict("acme.example.com", origins, secure),
+                Some(false),
+                "{origins:?}"
+            );
         }
         assert_eq!(verdict("acme.example.com", &[], true), None);
     }
@@ -111,8 +126,10 @@ mod tests {
     #[test]
     fn methods_that_change_nothing_are_safe() {
         assert!(is_safe(&Method::GET) && is_safe(&Method::HEAD));
-        assert!(![Method::POST, Method::PUT, Method::PATCH, Method::DELETE]
-            .iter()
-            .any(is_safe));
+        assert!(
+            ![Method::POST, Method::PUT, Method::PATCH, Method::DELETE]
+                .iter()
+                .any(is_safe)
+        );
     }
 }

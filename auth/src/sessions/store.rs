@@ -71,8 +71,8 @@ impl SessionStore for CatalogStore {
             .await
             .map_err(backend)?;
         Ok(session.map(|session| {
-            let mut data = std::collections::HashMap::from([(USER.to_owned(), text(session.user))]);
-            data.extend(session.tenant.map(|tenant| (TENANT.to_owned(), text(tenant))));
+            let mut data = std::collections::HashMap::from([(USER.to_owned(), text(&session.user))]);
+            data.extend(session.tenant.map(|tenant| (TENANT.to_owned(), text(&tenant))));
             Record {
                 id: *id,
                 data,
@@ -117,7 +117,7 @@ fn member<T: FromText>(record: &Record, name: &str) -> Result<Option<T>> {
         .ok_or_else(|| Error::Encode(format!("a session's {name} is an identity")))
 }
 
-fn text(identity: impl ToString) -> Value {
+fn text(identity: &impl ToString) -> Value {
     Value::String(identity.to_string())
 }
 

@@ -53,7 +53,9 @@ impl Catalog {
         )
         .fetch_optional(&mut *connection)
         .await?;
-        Ok(Some(Duration::from_secs_f64(seconds.unwrap_or(0.0).clamp(0.0, 86_400.0))))
+        Ok(Some(Duration::from_secs_f64(
+            seconds.unwrap_or(0.0).clamp(0.0, 86_400.0),
+        )))
     }
 
     /// Forgets the attempts under a key.

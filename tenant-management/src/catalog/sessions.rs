@@ -4,13 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{
-    Catalog, CatalogError,
-    api_keys::role,
-    audit,
-    instances::interval,
-    revision,
-};
+use super::{Catalog, CatalogError, api_keys::role, audit, instances::interval, revision};
 use crate::{
     control::{Actor, Role},
     email::EmailAddress,

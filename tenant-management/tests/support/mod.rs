@@ -84,6 +84,7 @@ impl World {
             follow: wishes.follow,
             broker: wishes.broker,
             instance_address: "test".to_owned(),
+            credentials_believed_for: Duration::from_secs(300),
         })
         .await
         .expect("an instance starts")
@@ -160,10 +161,7 @@ pub fn request(name: &str) -> CreateTenant {
 }
 
 pub fn operator() -> Actor {
-    Actor {
-        name: "operator:test".to_owned(),
-        request_id: None,
-    }
+    Actor::named("operator:test")
 }
 
 /// A name that no other call has answered.

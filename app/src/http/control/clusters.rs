@@ -1,6 +1,6 @@
 //! `GET /control/v1/clusters`, `GET /control/v1/clusters/{name}`
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Read};
 use axum::extract::{Path, State};
 use tenant_management::ClusterName;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -25,7 +25,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     responses((status = OK, description = "One page of clusters, in the order of their names", body = Listing<ClusterBody>))
 )]
 pub(super) async fn list(
-    _: OperatorAccess,
+    _: OperatorAccess<Read>,
     State(state): State<AppState>,
     Paged { page, .. }: Paged,
 ) -> Result<Json<Listing<ClusterBody>>, Problem> {
@@ -53,7 +53,7 @@ pub(super) async fn list(
     responses((status = OK, description = "The cluster with its nodes", body = ClusterBody))
 )]
 pub(super) async fn show(
-    _: OperatorAccess,
+    _: OperatorAccess<Read>,
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Json<ClusterBody>, Problem> {

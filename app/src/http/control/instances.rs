@@ -1,6 +1,6 @@
 //! `GET /control/v1/instances`
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Read};
 use axum::extract::State;
 use tenant_management::InstanceId;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -27,7 +27,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     responses((status = OK, description = "One page of instances, in the order of their start", body = Listing<InstanceBody>))
 )]
 pub(super) async fn list(
-    _: OperatorAccess,
+    _: OperatorAccess<Read>,
     State(state): State<AppState>,
     Paged { page, .. }: Paged,
 ) -> Result<Json<Listing<InstanceBody>>, Problem> {

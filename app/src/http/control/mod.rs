@@ -1,13 +1,15 @@
 //! The control plane below `/control/v1`, for operators: one file per operation or small family.
 //!
-//! A handler extracts, makes one call of the control plane and answers. What an operator may not do stands in no handler: an
-//! operator may do everything here.
+//! A handler extracts, makes one call of the control plane and answers. What an operator has to be allowed to do stands in its
+//! signature ([`OperatorAccess`](auth::OperatorAccess)).
 
 mod api_keys;
+mod audit_events;
 mod clusters;
 mod instances;
-mod model;
+pub(crate) mod model;
 mod operations;
+mod operator_tokens;
 mod orphans;
 mod tenants;
 
@@ -31,6 +33,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(clusters::router())
         .merge(orphans::router())
         .merge(instances::router())
+        .merge(operator_tokens::router())
+        .merge(audit_events::router())
 }
 
 /// The tenant that a path names. What can be no tenant's id names no tenant.

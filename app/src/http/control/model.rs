@@ -13,13 +13,13 @@ use tenant_management::{
 use utoipa::ToSchema;
 
 /// The shapes of the domain's enums and ids, for the API's description.
-mod schema {
+pub(crate) mod schema {
     use utoipa::ToSchema;
 
     #[derive(ToSchema)]
     #[schema(as = TenantState, rename_all = "SCREAMING_SNAKE_CASE")]
     #[expect(dead_code, reason = "describes another crate's type")]
-    pub(super) enum State {
+    pub(crate) enum State {
         InProgress,
         Created,
         Failed,
@@ -31,7 +31,7 @@ mod schema {
     #[derive(ToSchema)]
     #[schema(as = OperationState, rename_all = "SCREAMING_SNAKE_CASE")]
     #[expect(dead_code, reason = "describes another crate's type")]
-    pub(super) enum Progress {
+    pub(crate) enum Progress {
         Running,
         Succeeded,
         Failed,
@@ -40,7 +40,7 @@ mod schema {
     #[derive(ToSchema)]
     #[schema(as = Role, rename_all = "lowercase")]
     #[expect(dead_code, reason = "describes another crate's type")]
-    pub(super) enum Role {
+    pub(crate) enum Role {
         Viewer,
         Member,
         Admin,
@@ -166,6 +166,8 @@ pub(crate) struct ApiKeyBody {
     expires_at: Option<DateTime<Utc>>,
     /// Since then it is refused.
     revoked_at: Option<DateTime<Utc>>,
+    /// When it was used last, some seconds late.
+    last_used_at: Option<DateTime<Utc>>,
 }
 
 impl From<ApiKey> for ApiKeyBody {
@@ -177,6 +179,7 @@ impl From<ApiKey> for ApiKeyBody {
             created_at: key.created_at,
             expires_at: key.expires_at,
             revoked_at: key.revoked_at,
+            last_used_at: key.last_used_at,
         }
     }
 }

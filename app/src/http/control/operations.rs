@@ -1,6 +1,6 @@
 //! `GET /control/v1/operations/{id}`
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Read};
 use axum::extract::{Path, State};
 use tenant_management::OperationId;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -23,7 +23,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     responses((status = OK, description = "How far it has got", body = OperationBody))
 )]
 pub(super) async fn show(
-    _: OperatorAccess,
+    _: OperatorAccess<Read>,
     State(state): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Json<OperationBody>, Problem> {

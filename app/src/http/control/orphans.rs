@@ -1,6 +1,6 @@
 //! `GET /control/v1/clusters/{name}/orphans`
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Read};
 use axum::extract::{Path, State};
 use serde::Serialize;
 use tenant_management::{ClusterName, OrphanReport};
@@ -51,7 +51,7 @@ impl From<OrphanReport> for OrphanReportBody {
     responses((status = OK, description = "What belongs to nobody, and what is missing", body = OrphanReportBody))
 )]
 async fn report(
-    _: OperatorAccess,
+    _: OperatorAccess<Read>,
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Json<OrphanReportBody>, Problem> {

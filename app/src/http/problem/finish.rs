@@ -36,11 +36,10 @@ pub(crate) fn finish(mut response: Response, request: &RequestId) -> Response {
     let mut finished = problem.render(Some(request.as_str()));
     *finished.status_mut() = parts.status;
     // What a layer has added stays, such as `Allow`.
-    let headers = finished.headers_mut();
-    for (name, value) in &parts.headers {
-        if !headers.contains_key(name) {
-            headers.append(name, value.clone());
-        }
+    let own: Vec<HeaderName> = finished.headers().keys().cloned().collect();
+    let added = parts.headers.iter().filter(|(name, _)| !own.contains(name));
+    for (name, value) in added {
+        finished.headers_mut().append(name, value.clone());
     }
     *finished.extensions_mut() = parts.extensions;
     finished
@@ -102,6 +101,21 @@ mod tests {
         let body = body(finished).await;
         assert_eq!(body["type"], "/problems/bad-request");
         assert!(!body.to_string().contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn every_cookie_of_an_error_answer_stays() {
+        let cookies = [("set-cookie", "one=1"), ("set-cookie", "two=2")];
+        let refused = (StatusCode::FORBIDDEN, http::HeaderMap::new(), ()).into_response();
+        let (mut parts, body) = refused.into_parts();
+        for (name, value) in cookies {
+            parts.headers.append(name, value.parse().unwrap());
+        }
+        let finished = finish(
+            Response::from_parts(parts, body),
+            &RequestId::from_header("r").unwrap(),
+        );
+        assert_eq!(finished.headers().get_all("set-cookie").iter().count(), 2);
     }
 
     #[tokio::test]

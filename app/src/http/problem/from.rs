@@ -19,7 +19,8 @@ impl From<AuthError> for Problem {
             AuthError::TenantRequired => ProblemKind::TenantRequired,
             AuthError::UnknownTenant => ProblemKind::UnknownTenant,
             AuthError::TenantSuspended => ProblemKind::TenantSuspended,
-            AuthError::Forbidden { .. } => ProblemKind::Forbidden,
+            AuthError::Forbidden { .. } | AuthError::OperatorForbidden { .. } => ProblemKind::Forbidden,
+            AuthError::ForeignOrigin => ProblemKind::ForeignOrigin,
             AuthError::Unavailable => ProblemKind::Unavailable,
             AuthError::NoSession => return Self::internal(error),
         };
@@ -35,6 +36,7 @@ impl From<ControlError> for Problem {
             ControlError::UnknownTenant => Self::new(ProblemKind::UnknownTenant, detail),
             ControlError::NoRoom(_) => Self::new(ProblemKind::NoCluster, detail),
             ControlError::DomainTaken(_) => Self::new(ProblemKind::DomainTaken, detail),
+            ControlError::OperatorNameTaken(_) => Self::new(ProblemKind::Conflict, detail),
             ControlError::WrongState(_) => Self::new(ProblemKind::WrongState, detail),
             ControlError::NotPossibleNow {
                 operation,

@@ -63,13 +63,17 @@ catalogue! {
     /// `X-Tenant-ID` or `Host` was sent more than once. Send each at most once.
     AmbiguousTenant = BAD_REQUEST, "ambiguous-tenant", "Ambiguous tenant";
     /// The request has no valid credential: none at all, a mistyped, unknown, revoked or expired one. Send
-    /// `Authorization: Bearer` with a tenant's API key (for `/v1`) or an operator's token (for `/control`).
+    /// `Authorization: Bearer` with a tenant's API key or JWT (for `/v1`) or an operator's token (for `/control`), or log in by
+    /// `POST /v1/session` and send the cookie. At a login: e-mail address and password do not fit.
     Unauthenticated = UNAUTHORIZED, "unauthenticated", "Credential required";
     /// The credential is valid and its role is not enough for this. The detail names the role that is.
     Forbidden = FORBIDDEN, "forbidden", "Forbidden";
     /// The header `X-Tenant-ID` or the host names another tenant than the credential's. The answer is the same whether or
     /// not that tenant exists. Use the credential of the tenant that you mean.
     WrongTenant = FORBIDDEN, "wrong-tenant", "Wrong tenant";
+    /// A browser sends this request, which changes something by a session's cookie, for a page of another site; or it does not
+    /// say for which page. Send the header `Origin` of the service's own address, or use another credential than the cookie.
+    ForeignOrigin = FORBIDDEN, "foreign-origin", "Foreign origin";
     /// An operator has suspended the tenant. Its data is kept, and it answers again once it is resumed.
     TenantSuspended = FORBIDDEN, "tenant-suspended", "Tenant suspended";
     /// There is nothing at this path. `/openapi.json` lists every path.
@@ -108,6 +112,8 @@ catalogue! {
     IdempotencyKeyReused = UNPROCESSABLE_ENTITY, "idempotency-key-reused", "Idempotency key reused";
     /// The headers are larger than the service reads.
     HeadersTooLarge = REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large", "Headers too large";
+    /// There were too many attempts to log in, with this e-mail address or from this address. Wait for the time in `Retry-After`.
+    TooManyAttempts = TOO_MANY_REQUESTS, "too-many-attempts", "Too many attempts";
     /// The service failed. The failure is in its log under the request id that `instance` shows; tell the operator.
     Internal = INTERNAL_SERVER_ERROR, "internal", "Internal error";
     /// The connection to the database broke while the change was being committed: it was made, or it was not. Look before you

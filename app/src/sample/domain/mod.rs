@@ -13,7 +13,6 @@ mod profile;
 mod report;
 
 pub use audit::{AuditEntry, AuditEntryId, AuditEvent};
-pub use tenant_management::{EmailAddress, InvalidEmailAddress};
 pub use invoice::{Invoice, InvoiceChange, InvoiceChangeRefused, InvoiceId, InvoiceStatus, NewInvoice};
 pub use line::{InvalidLine, Line};
 pub use money::{Cents, Currency, InvalidCents, InvalidCurrency};
@@ -21,3 +20,4 @@ pub use month::{InvalidMonth, Month};
 pub use payment::{Payment, PaymentRefused, RecordedPayment};
 pub use profile::{Profile, ProfileDraft};
 pub use report::{MonthlyReport, MonthlyTotal, ReportSettings};
+pub use tenant_management::{EmailAddress, InvalidEmailAddress};

@@ -134,10 +134,7 @@ impl Fleet {
                 Some(_) => {}
             }
         }
-        let actor = Actor {
-            name: "operator:benchmark".to_owned(),
-            request_id: None,
-        };
+        let actor = Actor::named("operator:benchmark");
         let begun = Instant::now();
         let suspended = asked.control().suspend_tenant(&tenant.id, &actor).await?;
         cell.suspended_ms.push(milliseconds(begun));

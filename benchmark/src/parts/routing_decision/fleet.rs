@@ -78,6 +78,7 @@ impl Fleet {
             created_at: DateTime::UNIX_EPOCH,
             expires_at: None,
             revoked_at: None,
+            last_used_at: None,
             revision: Revision(1),
         }
     }

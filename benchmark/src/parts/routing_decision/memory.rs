@@ -136,6 +136,7 @@ fn rows(fleet: &Fleet, range: std::ops::Range<usize>) -> TableUpdate {
                 ..fleet.row(index, 1)
             })
             .collect(),
+        identity: tenant_management::Revision::default(),
         api_keys: range.map(|index| fleet.api_key(index)).collect(),
         complete_to: None,
     }

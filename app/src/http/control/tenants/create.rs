@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Write};
 use axum::{extract::State, response::Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,6 @@ use crate::http::{
     idempotency::{Answer, IdempotencyKey, once},
     json::Json,
     problem::Problem,
-    request_id::RequestId,
     validate::Checks,
 };
 
@@ -78,15 +77,14 @@ pub(crate) struct NewTenant {
     )
 )]
 pub(crate) async fn create(
-    access: OperatorAccess,
+    access: OperatorAccess<Write>,
     State(state): State<AppState>,
-    request_id: RequestId,
     idempotency: Option<IdempotencyKey>,
     headers: HeaderMap,
     Json(new): Json<NewTenant>,
 ) -> Result<Response, Problem> {
     let request = checked(&new, state.base_domain())?;
-    let actor = access.actor(request_id.as_str());
+    let actor = access.actor();
     let scope = format!("{} POST {PREFIX}/tenants", actor.name);
     let in_background = prefers_async(&headers);
     let at_work = state.clone();

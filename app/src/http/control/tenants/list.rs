@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Read};
 use axum::extract::State;
 use serde::Deserialize;
 use tenant_management::{ClusterName, InvalidTenantId, TenantId, TenantState, control::TenantFilter};
@@ -64,7 +64,7 @@ impl FromStr for After {
     responses((status = OK, description = "One page of tenants, in the order of their ids", body = Listing<TenantBody>))
 )]
 pub(crate) async fn list(
-    _: OperatorAccess,
+    _: OperatorAccess<Read>,
     State(state): State<AppState>,
     Paged { page, filter }: Paged<Filter>,
 ) -> Result<Json<Listing<TenantBody>>, Problem> {

@@ -1,6 +1,6 @@
 //! `GET /control/v1/tenants/{id}`
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Read};
 use axum::{
     extract::{Path, State},
     response::{IntoResponse, Response},
@@ -29,7 +29,7 @@ use crate::http::{
     )
 )]
 pub(crate) async fn show(
-    _: OperatorAccess,
+    _: OperatorAccess<Read>,
     State(state): State<AppState>,
     Path(id): Path<String>,
     headers: HeaderMap,

@@ -1,6 +1,6 @@
 //! `POST /control/v1/tenants/{id}/suspend`, `POST /control/v1/tenants/{id}/resume`
 
-use auth::OperatorAccess;
+use auth::{OperatorAccess, Write};
 use axum::extract::{Path, State};
 
 use crate::http::{
@@ -11,7 +11,6 @@ use crate::http::{
     },
     json::Json,
     problem::Problem,
-    request_id::RequestId,
 };
 
 /// Suspend a tenant
@@ -23,12 +22,11 @@ use crate::http::{
     responses((status = OK, description = "The tenant, suspended", body = Mutated<TenantBody>))
 )]
 pub(crate) async fn suspend(
-    access: OperatorAccess,
+    access: OperatorAccess<Write>,
     State(state): State<AppState>,
     Path(id): Path<String>,
-    request_id: RequestId,
 ) -> Result<Json<Mutated<TenantBody>>, Problem> {
-    let actor = access.actor(request_id.as_str());
+    let actor = access.actor();
     let suspended = state.control().suspend_tenant(&tenant_id(&id)?, &actor).await?;
     Ok(Json(Mutated::new(suspended, TenantBody::from)))
 }
@@ -41,12 +39,11 @@ pub(crate) async fn suspend(
     responses((status = OK, description = "The tenant, in service", body = Mutated<TenantBody>))
 )]
 pub(crate) async fn resume(
-    access: OperatorAccess,
+    access: OperatorAccess<Write>,
     State(state): State<AppState>,
     Path(id): Path<String>,
-    request_id: RequestId,
 ) -> Result<Json<Mutated<TenantBody>>, Problem> {
-    let actor = access.actor(request_id.as_str());
+    let actor = access.actor();
     let resumed = state.control().resume_tenant(&tenant_id(&id)?, &actor).await?;
     Ok(Json(Mutated::new(resumed, TenantBody::from)))
 }
