@@ -1,7 +1,6 @@
 //! The alert rules and the dashboard name metrics that exist.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[allow(unused_imports, reason = "each test program uses a part")]
 #[path = "common/mod.rs"]
 mod common;
 

@@ -41,7 +41,9 @@ pub(crate) async fn choose(
             }
         }
         Reach::Several(tenants) => {
-            let tenants = tenants.into_iter().map(|(uuid, role)| (TenantRef::Uuid(uuid), role));
+            let tenants = tenants
+                .into_iter()
+                .map(|(uuid, role)| (TenantRef::Uuid(uuid), role));
             several(auth, parts, tenants).await
         }
         Reach::Named(tenants, role) => {

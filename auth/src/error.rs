@@ -1,5 +1,7 @@
 //! Why a request is refused before its handler runs.
 
+use std::time::Duration;
+
 use tenant_management::{OperatorRole, Role};
 
 /// Why a request is refused. The texts may be shown to the caller: none says more than the caller may know.
@@ -12,7 +14,9 @@ pub enum AuthError {
     #[error("the credential is not for the tenant that the request names")]
     WrongTenant,
     /// The request names its tenant in a header that is there twice.
-    #[error("the request must name its tenant once: `X-Tenant-ID` or `Host` was sent more than once")]
+    #[error(
+        "the request must name its tenant once: `X-Tenant-ID`, `Host` or `X-Forwarded-Host` was sent more than once"
+    )]
     AmbiguousTenant,
     /// The credential is good for any tenant and the request names none.
     #[error("the request must name a tenant: in the header `X-Tenant-ID`, or by its host")]
@@ -42,10 +46,17 @@ pub enum AuthError {
     /// A browser sends the request by its cookie on behalf of another site, or does not say on whose.
     #[error("a request that changes something by cookie must have the `Origin` of the service itself")]
     ForeignOrigin,
+    /// The tenant asks for more than it may.
+    #[error("the tenant has sent more requests than it may; try again later")]
+    TooManyRequests {
+        /// When.
+        retry_after: Duration,
+    },
     /// The credential or the tenant is not known here and the catalog cannot be asked.
     #[error("the credential cannot be checked at the moment; try again later")]
     Unavailable,
-    /// The service has no layer that carries positions, without which a caller could not see what they have written.
+    /// The service has no layer that carries positions, without which a caller could not see what they have written; or none that
+    /// counts requests, although they are limited.
     #[error("the service is not put together as it should be")]
     NoSession,
 }

@@ -1,7 +1,7 @@
 //! Which tenants a request names: by the header `X-Tenant-ID`, and by its host.
 //!
-//! Pure: refuses to know which tenants exist and what the caller may do. `X-Forwarded-Host` is not looked at, since anybody can
-//! send it.
+//! Pure: refuses to know which tenants exist and what the caller may do. `X-Forwarded-Host` counts only in a request that a trusted
+//! proxy has passed on, since anybody can send it. There it counts in addition to `Host`, and both must agree.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,10 +12,13 @@ use http::{
 };
 use tenant_management::{InvalidTenantId, TenantId};
 
-use crate::error::AuthError;
+use crate::{error::AuthError, proxies::ThroughProxy};
 
 /// The header by which a request may name its tenant.
 pub const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-id");
+
+/// The header in which a proxy says what host it was asked for.
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// One way in which a request names a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +47,16 @@ pub(crate) fn named(parts: &Parts, base_domain: &str) -> Result<Vec<Named>, Auth
     if let Some(value) = only(&parts.headers, &HOST)? {
         match value.to_str() {
             Ok(authority) => named.extend(of_host(without_port(authority), base_domain)),
+            Err(_) => named.push(Named::Malformed),
+        }
+    }
+    if parts.extensions.get::<ThroughProxy>().is_some()
+        && let Some(value) = only(&parts.headers, &FORWARDED_HOST)?
+    {
+        match value.to_str() {
+            // What each of several proxies was asked for is more than one name.
+            Ok(hosts) if hosts.contains(',') => return Err(AuthError::AmbiguousTenant),
+            Ok(authority) => named.extend(of_host(without_port(authority.trim()), base_domain)),
             Err(_) => named.push(Named::Malformed),
         }
     }
@@ -147,6 +160,32 @@ mod tests {
                 Ok(vec![Named::Malformed]),
                 "{text:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_forwarded_host_counts_only_from_a_trusted_proxy() {
+        let of = |forwarded: &[&str], trusted: bool| {
+            let mut request = Request::builder().header("host", "service.internal");
+            for value in forwarded {
+                request = request.header("x-forwarded-host", *value);
+            }
+            let mut parts = request.body(()).unwrap().into_parts().0;
+            if trusted {
+                parts.extensions.insert(ThroughProxy);
+            }
+            named(&parts, "example.com")
+        };
+        let inside = Named::Domain("service.internal".to_owned());
+        assert_eq!(of(&["acme.example.com"], false), Ok(vec![inside.clone()]));
+        let both = vec![inside.clone(), tenant("acme")];
+        assert_eq!(of(&["acme.example.com:443"], true), Ok(both));
+        assert_eq!(of(&["example.com"], true), Ok(vec![inside]));
+        for several in [
+            &["acme.example.com", "acme.example.com"][..],
+            &["acme.example.com, globex.example.com"],
+        ] {
+            assert_eq!(of(several, true), Err(AuthError::AmbiguousTenant));
         }
     }
 

@@ -9,6 +9,7 @@ use tenant_management::Tenancy;
 use crate::{
     error::AuthError,
     jwt::Issuers,
+    limits::{LimitHeaders, Limiters, TenantLimits},
     operator::OperatorTokens,
     passwords::Passwords,
     refusal::Refusal,
@@ -26,6 +27,8 @@ pub struct AuthSettings {
     pub sessions: SessionSettings,
     /// Origins of other sites whose pages may change something by a session's cookie, such as `https://app.example.com`.
     pub allowed_origins: Vec<String>,
+    /// How much one tenant may ask for.
+    pub limits: TenantLimits,
 }
 
 /// What the extractors need. A router's state gives it out by `FromRef`; clones are cheap.
@@ -38,6 +41,7 @@ pub struct AuthState {
     pub(crate) sessions: SessionSettings,
     pub(crate) allowed_origins: Arc<[String]>,
     pub(crate) passwords: Passwords,
+    pub(crate) limiters: Limiters,
     rejection: fn(AuthError) -> Response,
 }
 
@@ -57,6 +61,7 @@ impl AuthState {
             sessions: settings.sessions,
             allowed_origins: allowed_origins(settings.allowed_origins),
             passwords: Passwords::new(),
+            limiters: Limiters::new(settings.limits),
             rejection,
         }
     }
@@ -64,6 +69,11 @@ impl AuthState {
     /// Makes and checks hashes of passwords.
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
+    }
+
+    /// What [`limits::layer`](crate::limits::layer) says in answers.
+    pub fn limit_headers(&self) -> LimitHeaders {
+        self.limiters.headers()
     }
 
     /// The answer to a refused request.

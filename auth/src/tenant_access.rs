@@ -1,7 +1,7 @@
 //! The extractor for handlers that act in one tenant.
 //!
 //! The order of its decisions is part of the contract, since each refusal tells the caller that everything before it was in
-//! order: the credential, the tenants that the request names, the tenant's state, the role.
+//! order: the credential, the tenants that the request names, the tenant's state, the role, the tenant's limits.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -81,6 +81,7 @@ async fn authorise<R>(auth: &AuthState, parts: &Parts, needed: Role) -> Result<T
     if held < needed {
         return Err(AuthError::Forbidden { needed, held }.into());
     }
+    auth.limiters.enter(parts, route.uuid)?;
     let session = parts.extensions.get::<Session>().cloned();
     let session = session.ok_or(AuthError::NoSession)?;
     let db = auth.tenancy.db(Arc::clone(&route), session).map_err(|error| {

@@ -13,17 +13,21 @@ use std::{
 
 use moka::sync::Cache;
 
-use crate::{catalog::CatalogError, ids::Revision, routing::table::RoutingTable};
+use crate::{catalog::CatalogError, ids::Revision, instances::Presence, routing::table::RoutingTable};
 
 /// Most entries; the ones that were not asked for lately go first.
 const ENTRIES: u64 = 100_000;
 /// How old an entry may be when the catalog can be asked. Changes are heard of sooner: this is for what nobody says.
 const YOUNG: Duration = Duration::from_secs(10);
 
+/// After how long without contact the catalog is taken to be away. Contact is made every second.
+const SILENT: Duration = Duration::from_secs(3);
+
 /// What has been read, by its key.
 pub(crate) struct Believed<K, V> {
     entries: Cache<K, Entry<V>>,
     table: Arc<RoutingTable>,
+    presence: Arc<Presence>,
     /// How old an entry may be when the catalog cannot be asked.
     bound: Duration,
 }
@@ -45,29 +49,42 @@ impl<V> Clone for Entry<V> {
 }
 
 impl<K: Hash + Eq + Send + Sync + 'static, V: Send + Sync + 'static> Believed<K, V> {
-    pub(crate) fn new(table: Arc<RoutingTable>, bound: Duration) -> Self {
+    pub(crate) fn new(presence: Arc<Presence>, bound: Duration) -> Self {
         Self {
             entries: Cache::builder()
                 .max_capacity(ENTRIES)
                 .time_to_live(bound.max(YOUNG))
                 .build(),
-            table,
+            table: Arc::clone(&presence.table),
+            presence,
             bound,
         }
     }
 
-    /// What is known under the key, asking the catalog by `read` when what is at hand does not count. Absence is never
-    /// believed: it is asked for each time.
+    /// What is known under the key, asking the catalog by `read` when what is at hand does not count: it is not young, or not
+    /// `good` any more. Absence is never believed: it is asked for each time.
     pub(crate) async fn get(
         &self,
         key: K,
+        good: impl Fn(&V) -> bool,
         read: impl Future<Output = Result<(Option<V>, Revision), CatalogError>>,
     ) -> Result<Option<Arc<V>>, CatalogError> {
         let known = self
             .entries
             .get(&key)
             .filter(|entry| entry.seen_at >= self.table.identity_revision());
-        if let Some(entry) = known.as_ref().filter(|entry| entry.read.elapsed() < YOUNG) {
+        if let Some(entry) = known
+            .as_ref()
+            .filter(|entry| entry.read.elapsed() < YOUNG && good(&entry.value))
+        {
+            return Ok(Some(Arc::clone(&entry.value)));
+        }
+        // Whoever has not heard of the catalog for a while would only wait for it.
+        let silent = self.presence.cut_off_for() > SILENT;
+        if let Some(entry) = known
+            .as_ref()
+            .filter(|entry| silent && entry.read.elapsed() < self.bound)
+        {
             return Ok(Some(Arc::clone(&entry.value)));
         }
         match read.await {

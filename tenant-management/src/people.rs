@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     believed::Believed,
@@ -249,7 +249,12 @@ impl People {
         now: DateTime<Utc>,
     ) -> Result<Option<Arc<PersonSession>>, CatalogError> {
         let read = self.catalog.session(id_sha256, idle_timeout);
-        let session = self.sessions.get(*id_sha256, read).await?;
+        // Reading it keeps it from becoming idle, so it is read again before it would.
+        let half = TimeDelta::from_std(idle_timeout / 2).unwrap_or(TimeDelta::MAX);
+        let in_use = |session: &PersonSession| {
+            session.idle_until >= session.ends_at || session.idle_until - now > half
+        };
+        let session = self.sessions.get(*id_sha256, in_use, read).await?;
         Ok(session.filter(|session| now < session.idle_until && now < session.ends_at))
     }
 

@@ -186,7 +186,7 @@ impl Tenancy {
         let people = Arc::new(People::new(
             catalog.clone(),
             spreading.clone(),
-            Believed::new(Arc::clone(&table), bound),
+            Believed::new(Arc::clone(&presence), bound),
         ));
         let trail = Arc::new(Trail::new(catalog.clone()));
         let background = Background {
@@ -210,14 +210,14 @@ impl Tenancy {
         let resolver = Resolver::new(Arc::clone(&table), catalog.clone());
         Ok(Self {
             inner: Arc::new(Inner {
-                presence,
+                presence: Arc::clone(&presence),
                 events,
-                table: Arc::clone(&table),
+                table,
                 clusters,
                 resolver,
                 control,
                 people,
-                operator_tokens: Believed::new(Arc::clone(&table), bound),
+                operator_tokens: Believed::new(Arc::clone(&presence), bound),
                 trail,
                 credentials_believed_for: bound,
                 catalog,
@@ -259,7 +259,7 @@ impl Tenancy {
     /// An operator's token, revoked or not, by its public part.
     pub async fn operator_token(&self, id: &str) -> Result<Option<Arc<OperatorToken>>, CatalogError> {
         let read = self.inner.catalog.operator_token(id);
-        self.inner.operator_tokens.get(id.into(), read).await
+        self.inner.operator_tokens.get(id.into(), |_| true, read).await
     }
 
     /// Whether what this instance knows about credentials is recent enough to let anybody in: it has been in contact with the

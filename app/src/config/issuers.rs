@@ -61,7 +61,9 @@ fn issuer(reader: &mut Reader, at: &str) -> Option<IssuerSettings> {
     if leeway > MAX_LEEWAY {
         reader.refuse(&path, format!("must be at most {MAX_LEEWAY:?}"));
     }
-    let tenant_claim = reader.parsed(&format!("{at}.tenant_claim"), Some("tenant_id"), |text| name(text, 100));
+    let tenant_claim = reader.parsed(&format!("{at}.tenant_claim"), Some("tenant_id"), |text| {
+        name(text, 100)
+    });
     let role_claim = reader.parsed(&format!("{at}.role_claim"), Some("role"), |text| name(text, 100));
     let default_role = reader.parsed(&format!("{at}.default_role"), Some("viewer"), role);
     let refresh_interval = reader.duration(&format!("{at}.refresh_interval"), "5m", TICK);

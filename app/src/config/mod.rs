@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use auth::{IssuerSettings, OperatorTokens};
+use auth::{IssuerSettings, OperatorTokens, TenantLimits, TrustedProxies};
 use secrecy::SecretString;
 use tenant_management::{BrokerSettings, ClusterSettings, KeyRing, PoolLimits, ReadSettings};
 
@@ -46,6 +46,8 @@ pub struct Config {
     pub overwrite_clusters: bool,
     /// Reads from replicas.
     pub reads: ReadsConfig,
+    /// How much one tenant may ask of one instance: `requests_per_second` and `concurrent_requests` (0: no limit), `burst`.
+    pub limits: TenantLimits,
     /// Connections to tenants' databases.
     pub pools: PoolLimits,
     /// Making databases.
@@ -66,6 +68,11 @@ pub struct HttpConfig {
     pub advertised_address: Option<String>,
     /// The domain whose sub-domains name tenants.
     pub base_domain: String,
+    /// Proxies that are believed when they say whom they speak for (`X-Forwarded-For`) and what they were asked for
+    /// (`X-Forwarded-Host`).
+    pub trusted_proxies: TrustedProxies,
+    /// Origins of other sites whose pages may use the tenants' API, such as `https://app.example.com`; none by default.
+    pub cors_origins: Vec<String>,
     /// Whether browsers send cookies over HTTPS only.
     pub secure_cookies: bool,
     /// How long a client may take to send its headers, and how long it may keep an idle connection.

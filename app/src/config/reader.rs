@@ -211,7 +211,12 @@ impl Reader {
             None => default.iter().map(|item| (*item).to_owned()).collect(),
         };
         let shown: Vec<String> = items.iter().map(|item| quoted(item)).collect();
-        self.line(path, Some(format!("[{}]", shown.join(", "))), given.is_some(), None);
+        self.line(
+            path,
+            Some(format!("[{}]", shown.join(", "))),
+            given.is_some(),
+            None,
+        );
         let mut values = Vec::new();
         for item in &items {
             let parsed = parse(item.trim());

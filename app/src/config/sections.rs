@@ -1,13 +1,14 @@
 //! Every key there is: its type, its default and its limits.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
-use auth::OperatorTokens;
+use auth::{OperatorTokens, TenantLimits, TrustedProxies};
 use secrecy::ExposeSecret;
 use tenant_management::{
     BrokerSettings, ClusterName, ClusterSettings, KeyRing, LEAST_CONNECTIONS, Mode, PoolLimits, ReadSettings,
 };
 use tracing_subscriber::EnvFilter;
+use url::Url;
 
 use super::{
     CatalogConfig, Config, HttpConfig, LogConfig, LogFormat, ProvisioningConfig, ReadsConfig, SecurityConfig,
@@ -30,6 +31,7 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
     let jwt_issuers = issuers::read(reader);
     let clusters = clusters(reader);
     let reads = reads(reader);
+    let limits = limits(reader);
     let pools = pools(reader);
     let provisioning = provisioning(reader);
     let log = log(reader);
@@ -43,6 +45,7 @@ pub(super) fn read(reader: &mut Reader) -> Option<Config> {
         clusters: clusters?,
         overwrite_clusters: false,
         reads: reads?,
+        limits: limits?,
         pools: pools?,
         provisioning: provisioning?,
         log: log?,
@@ -63,6 +66,8 @@ fn http(reader: &mut Reader) -> Option<HttpConfig> {
         _ => Err("must be 1 to 255 bytes long"),
     });
     let base_domain = reader.parsed("http.base_domain", Some("localhost"), domain);
+    let trusted_proxies = reader.list("http.trusted_proxies", &[], TrustedProxies::network);
+    let cors_origins = reader.list("http.cors_origins", &[], origin);
     let secure_cookies = reader.flag("http.secure_cookies", true);
     let header_timeout = reader.duration("http.header_timeout", "30s", TICK);
     let body_timeout = reader.duration("http.body_timeout", "10s", TICK);
@@ -80,6 +85,8 @@ fn http(reader: &mut Reader) -> Option<HttpConfig> {
         control_listen,
         advertised_address,
         base_domain: base_domain?,
+        trusted_proxies: TrustedProxies::new(trusted_proxies),
+        cors_origins,
         secure_cookies: secure_cookies?,
         header_timeout: header_timeout?,
         body_timeout: body_timeout?,
@@ -251,6 +258,17 @@ fn reads(reader: &mut Reader) -> Option<ReadsConfig> {
     })
 }
 
+fn limits(reader: &mut Reader) -> Option<TenantLimits> {
+    let per_second = reader.number("limits.requests_per_second", 1000, 0..=1_000_000);
+    let burst = reader.number("limits.burst", 2000, 1..=1_000_000);
+    let concurrent = reader.number("limits.concurrent_requests", 256, 0..=1_000_000);
+    Some(TenantLimits {
+        per_second: NonZeroU32::new(per_second?),
+        burst: NonZeroU32::new(burst?)?,
+        concurrent: NonZeroU32::new(concurrent?),
+    })
+}
+
 fn pools(reader: &mut Reader) -> Option<PoolLimits> {
     let max_connections_per_tenant = reader.number("pools.max_connections_per_tenant", 10, 1..=10_000);
     let idle_timeout = reader.duration("pools.idle_timeout", "10s", TICK);
@@ -312,6 +330,21 @@ pub(super) fn required<T>(
         );
     }
     value
+}
+
+/// The origin of a site's pages (RFC 6454, section 6.2), as browsers write it.
+fn origin(text: &str) -> Result<String, &'static str> {
+    let parsed = Url::parse(text).ok();
+    let origin = parsed
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .map(|url| url.origin().ascii_serialization());
+    if origin.as_deref() == Some(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(
+            "must be an origin such as \"https://app.example.com\": no path, no slash at the end, and no \"*\"",
+        )
+    }
 }
 
 fn address(text: &str) -> Result<SocketAddr, &'static str> {

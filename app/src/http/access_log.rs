@@ -2,9 +2,9 @@
 //!
 //! Never the query string (people put secrets there), never a header beyond the request id.
 
-use std::time::Instant;
+use std::{net::IpAddr, time::Instant};
 
-use auth::CallerSlot;
+use auth::{CallerSlot, ClientAddress};
 use axum::{
     extract::{MatchedPath, Request},
     middleware::Next,
@@ -46,6 +46,7 @@ struct Exchange {
     route: String,
     started: Instant,
     caller: CallerSlot,
+    address: Option<IpAddr>,
     outcome: Option<Outcome>,
 }
 
@@ -71,6 +72,7 @@ impl Exchange {
             route,
             started: Instant::now(),
             caller,
+            address: ClientAddress::of(request.extensions()),
             outcome: None,
         }
     }
@@ -91,6 +93,7 @@ impl Exchange {
             .and_then(|caller| caller.tenant.as_ref())
             .map(tracing::field::display);
         let principal = caller.map(|caller| tracing::field::display(&caller.principal));
+        let address = self.address.map(tracing::field::display);
         let (method, route) = (self.method, self.route.as_str());
         match &self.outcome {
             Some(Outcome { status, .. }) if FOR_MACHINES.contains(&route) && status.is_success() => {
@@ -113,6 +116,7 @@ impl Exchange {
                 http.duration_ms = duration_ms,
                 tenant.id = tenant,
                 principal = principal,
+                client.address = address,
                 db.served_by = (!served_by.is_empty()).then_some(served_by.as_str()),
                 db.staleness_ms = staleness_ms,
                 "A request was answered."
@@ -123,6 +127,7 @@ impl Exchange {
                 http.duration_ms = duration_ms,
                 tenant.id = tenant,
                 principal = principal,
+                client.address = address,
                 "A client went away before its request was answered."
             ),
         }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use auth::LimitSlot;
 use axum::{
     body::{Body, to_bytes},
     extract::{FromRequest, Request},
@@ -38,7 +39,11 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
             let detail = "the body must be JSON, sent with `Content-Type: application/json`";
             return Err(Problem::new(ProblemKind::UnsupportedMediaType, detail));
         }
+        let slot = request.extensions().get::<LimitSlot>().cloned();
         let bytes = read(request.into_body(), state.limits().body_timeout).await?;
+        if let Some(slot) = slot {
+            slot.body_has_arrived()?;
+        }
         parse(&bytes).map(Self)
     }
 }

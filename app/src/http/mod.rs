@@ -4,7 +4,9 @@
 
 mod access_log;
 mod api_keys;
+mod client_address;
 mod control;
+mod cors;
 mod health;
 pub mod idempotency;
 pub mod json;

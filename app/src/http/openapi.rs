@@ -28,6 +28,7 @@ const PATH: &str = "/openapi.json";
 const OPERATOR: &str = "operator_token";
 const API_KEY: &str = "api_key";
 const SESSION: &str = "session";
+const JWT: &str = "jwt";
 /// What anybody may call below `/v1`: the ways in.
 const WAYS_IN: [(&str, &str); 2] = [("post", "/v1/session"), ("post", "/v1/invitations/accept")];
 /// What is about a person's own session, whatever tenants that is good for.
@@ -102,7 +103,12 @@ impl Audience {
         let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
         match self {
             Self::Operators => vec![requirement(OPERATOR)],
-            Self::Tenants => vec![requirement(API_KEY), requirement(SESSION), requirement(OPERATOR)],
+            Self::Tenants => vec![
+                requirement(API_KEY),
+                requirement(JWT),
+                requirement(SESSION),
+                requirement(OPERATOR),
+            ],
             Self::Persons => vec![requirement(SESSION)],
             Self::Everybody => Vec::new(),
         }
@@ -141,6 +147,7 @@ const TENANTS: &[(&str, &str)] = &[
         "404",
         "What the path names does not exist, or an operator names an unknown tenant.",
     ),
+    ("429", "The tenant has sent more requests than it may."),
     (
         "503",
         "Something that the request needs cannot be reached at the moment.",
@@ -199,6 +206,14 @@ const POSITION_HEADERS: &[(&str, &str)] = &[
         "Tenantry-Staleness-Ms",
         "How old what a replica has answered can be at most, in milliseconds.",
     ),
+    (
+        "RateLimit-Policy",
+        "How many requests the tenant may send: `q` of them within `w` seconds. Absent without a limit.",
+    ),
+    (
+        "RateLimit",
+        "How many requests are left (`r`), and in how many seconds none will be missing (`t`).",
+    ),
     ("Set-Cookie", "`tenantry_position`: the position, for browsers."),
 ];
 const ANY: (&str, &str) = (
@@ -226,6 +241,10 @@ fn complete(document: &mut Document) {
     components
         .security_schemes
         .insert(API_KEY.to_owned(), bearer("A tenant's API key: `tnt_…`."));
+    components.security_schemes.insert(
+        JWT.to_owned(),
+        bearer("A JSON Web Token of an issuer that the service is configured to trust."),
+    );
     let cookie = ApiKeyValue::with_description(
         auth::sessions::COOKIE,
         "The session of a person who has logged in by `POST /v1/session`. A request that changes something also needs the \

@@ -1,15 +1,18 @@
 //! All routes, and the layers around them.
 
+use auth::AuthState;
 use axum::{
     Router,
+    extract::FromRef,
     middleware::{from_fn, from_fn_with_state},
 };
+use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    AppState, access_log, control, health, limits, metrics, openapi, people, problem, request_id,
-    security_headers,
+    AppState, access_log, client_address, control, cors, health, limits, metrics, openapi, people, problem,
+    request_id, security_headers,
 };
 use crate::sample;
 
@@ -27,8 +30,12 @@ pub fn routes(state: &AppState, control_apart: bool) -> Routes {
     let (control, control_api) = openapi::base()
         .nest(control::PREFIX, control::router())
         .split_for_parts();
+    let limits = AuthState::from_ref(state).limit_headers();
     let of_tenants = sample::router(state)
         .merge(people::router())
+        .layer(from_fn(move |request, next| {
+            auth::limits::layer(limits.clone(), request, next)
+        }))
         .layer(state.sessions());
     let (main, mut api) = openapi::base()
         .nest("/v1", of_tenants)
@@ -66,9 +73,11 @@ fn layered(router: Router<AppState>, state: &AppState) -> Router {
         .layer(from_fn_with_state(state.clone(), limits::time))
         .layer(CatchPanicLayer::custom(limits::panicked))
         .layer(state.positions())
+        .layer(option_layer(cors::layer(state.allowed_origins())))
         .layer(from_fn(limits::head))
-        .layer(from_fn(security_headers::layer))
+        .layer(from_fn_with_state(state.only_tls(), security_headers::layer))
         .layer(from_fn(access_log::layer))
+        .layer(from_fn_with_state(state.proxies(), client_address::layer))
         .layer(from_fn(request_id::layer))
         .with_state(state.clone())
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use auth::{AuthError, AuthState, Issuers, sessions::SessionLayer};
+use auth::{AuthError, AuthState, Issuers, TrustedProxies, sessions::SessionLayer};
 use axum::{extract::FromRef, response::IntoResponse};
 use metrics_exporter_prometheus::PrometheusHandle;
 use read_your_writes::PositionLayer;
@@ -28,6 +28,9 @@ struct Inner {
     base_domain: String,
     positions: PositionLayer,
     sessions: SessionLayer,
+    proxies: TrustedProxies,
+    allowed_origins: Vec<String>,
+    only_tls: bool,
     metrics: PrometheusHandle,
     limits: Limits,
     tasks: TaskGroup,
@@ -57,6 +60,9 @@ impl AppState {
         Self(Arc::new(Inner {
             auth: AuthState::new(tenancy.clone(), issuers, settings::auth(config), refuse),
             sessions: auth::sessions::layer(&tenancy, &config.security.keys, settings::sessions(config)),
+            proxies: config.http.trusted_proxies.clone(),
+            only_tls: config.http.secure_cookies,
+            allowed_origins: config.http.cors_origins.clone(),
             tenancy,
             base_domain,
             positions: PositionLayer::new(settings::positions(config)),
@@ -93,6 +99,21 @@ impl AppState {
     /// Finds the session of a request's cookie.
     pub(crate) fn sessions(&self) -> SessionLayer {
         self.0.sessions.clone()
+    }
+
+    /// Proxies that are believed.
+    pub(crate) fn proxies(&self) -> TrustedProxies {
+        self.0.proxies.clone()
+    }
+
+    /// Origins of other sites whose pages may use the tenants' API.
+    pub(crate) fn allowed_origins(&self) -> &[String] {
+        &self.0.allowed_origins
+    }
+
+    /// Whether browsers reach the service over TLS only.
+    pub(crate) fn only_tls(&self) -> bool {
+        self.0.only_tls
     }
 
     /// People, and their ways in.

@@ -2,9 +2,9 @@
 //!
 //! Refuses to know what is answered.
 
-use std::{pin::pin, time::Duration};
+use std::{net::SocketAddr, pin::pin, time::Duration};
 
-use axum::{Router, body::Body};
+use axum::{Router, body::Body, extract::ConnectInfo};
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -102,11 +102,11 @@ impl Accept {
     async fn run(&self, socket: TcpListener) {
         while let Some(accepted) = self.closing.run_until_cancelled(socket.accept()).await {
             match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     self.connections.spawn(
                         self.ending
                             .clone()
-                            .run_until_cancelled_owned(self.connection(stream)),
+                            .run_until_cancelled_owned(self.connection(stream, peer)),
                     );
                 }
                 Err(error) => {
@@ -119,11 +119,15 @@ impl Accept {
 
     /// Answers the requests of one connection. Only HTTP/1.1: HTTP/2 without TLS is rare, and what speaks it to browsers stands
     /// in front of this.
-    fn connection(&self, stream: TcpStream) -> impl Future<Output = ()> + use<> {
+    fn connection(&self, stream: TcpStream, peer: SocketAddr) -> impl Future<Output = ()> + use<> {
         let service = self
             .router
             .clone()
-            .map_request(|request: http::Request<Incoming>| request.map(Body::new));
+            .map_request(move |request: http::Request<Incoming>| {
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(ConnectInfo(peer));
+                request
+            });
         let (header_timeout, closing) = (self.header_timeout, self.closing.clone());
         async move {
             if let Err(error) = stream.set_nodelay(true) {

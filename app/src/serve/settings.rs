@@ -65,7 +65,8 @@ pub(crate) fn auth(config: &Config) -> AuthSettings {
         base_domain: config.http.base_domain.clone(),
         operators: config.security.operators.clone(),
         sessions: sessions(config),
-        allowed_origins: Vec::new(),
+        allowed_origins: config.http.cors_origins.clone(),
+        limits: config.limits,
     }
 }
 

@@ -2,7 +2,12 @@
 //!
 //! The cluster is shared by all tests of a process; each [`TestApp`] has its own catalog database on it, so that none sees
 //! another's tenants. The cluster ends with the process.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "each test file uses a part"
+)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod answer;
@@ -53,13 +58,34 @@ pub fn cluster() -> &'static Cluster {
 }
 
 /// What a test wants different.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TestAppBuilder {
     overrides: Vec<(String, String)>,
-    catalog_url: Option<String>,
+    more: String,
+    servers: Option<Servers>,
+}
+
+/// Where a service's databases are.
+#[derive(Clone, Debug)]
+struct Servers {
+    primary: String,
+    replicas: Vec<String>,
 }
 
 impl TestAppBuilder {
+    /// With tenants' databases on these servers instead of the shared one. The catalog stays there.
+    pub fn servers(mut self, cluster: &Cluster) -> Self {
+        self.servers = Some(Servers {
+            primary: cluster.primary().url("postgres"),
+            replicas: cluster
+                .replicas()
+                .iter()
+                .map(|node| node.url("postgres"))
+                .collect(),
+        });
+        self
+    }
+
     /// A setting, such as `("http.body_timeout", "300ms")`.
     pub fn set(mut self, key: &str, value: &str) -> Self {
         let variable = format!("TENANTRY__{}", key.to_uppercase().replace('.', "__"));
@@ -67,9 +93,15 @@ impl TestAppBuilder {
         self
     }
 
+    /// More settings, as a configuration file has them.
+    pub fn more(mut self, settings: &str) -> Self {
+        self.more.push_str(settings);
+        self
+    }
+
     pub async fn start(self) -> TestApp {
         let catalog = new_catalog().await;
-        TestApp::on(catalog, self.overrides).await
+        TestApp::on(catalog, self).await
     }
 
     /// With the catalog behind a proxy that leads to the primary.
@@ -77,7 +109,7 @@ impl TestAppBuilder {
         let catalog = new_catalog().await;
         self.overrides
             .push(("TENANTRY__CATALOG__URL".to_owned(), proxy.url(&catalog)));
-        TestApp::on(catalog, self.overrides).await
+        TestApp::on(catalog, self).await
     }
 }
 
@@ -100,7 +132,7 @@ pub struct TestApp {
     pub service: Service,
     pub client: Client,
     pub catalog: String,
-    overrides: Vec<(String, String)>,
+    wishes: TestAppBuilder,
     folder: TempDir,
 }
 
@@ -113,8 +145,8 @@ impl TestApp {
         TestAppBuilder::default()
     }
 
-    async fn on(catalog: String, overrides: Vec<(String, String)>) -> Self {
-        let config = config(&catalog, &overrides);
+    async fn on(catalog: String, wishes: TestAppBuilder) -> Self {
+        let config = wishes.config(&catalog);
         let service = serve::start(config).await.expect("the service starts");
         // No redirects and no reuse of connections, so that each request stands for itself.
         let client = Client::builder()
@@ -124,14 +156,14 @@ impl TestApp {
             service,
             client: client.build().unwrap(),
             catalog,
-            overrides,
+            wishes,
             folder: TempDir::new().unwrap(),
         }
     }
 
     /// Another instance on the same catalog.
     pub async fn another_instance(&self) -> Self {
-        Self::on(self.catalog.clone(), self.overrides.clone()).await
+        Self::on(self.catalog.clone(), self.wishes.clone()).await
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -197,7 +229,7 @@ impl TestApp {
     /// A configuration file for another instance, in a process of its own.
     pub fn config_file(&self) -> PathBuf {
         let file = self.folder.path().join("tenantry.toml");
-        write_config(&file, &self.catalog);
+        self.wishes.write(&file, &self.catalog);
         file
     }
 
@@ -210,37 +242,56 @@ impl TestApp {
 
 /// Settings for an instance on this catalog.
 pub fn config(catalog: &str, overrides: &[(String, String)]) -> Config {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    write_config(file.path(), catalog);
-    Config::load_with(file.path(), overrides.iter().cloned()).unwrap_or_else(|error| panic!("{error}"))
+    let wishes = TestAppBuilder {
+        overrides: overrides.to_vec(),
+        ..TestAppBuilder::default()
+    };
+    wishes.config(catalog)
 }
 
-fn write_config(file: &Path, catalog: &str) {
-    let primary = cluster().primary();
-    let text = format!(
-        r#"
-        [http]
-        listen = "127.0.0.1:0"
-        shutdown_delay = "0s"
-        shutdown_grace = "5s"
-        [catalog]
-        url = "{}"
-        [security]
-        master_key = "{MASTER_KEY}"
-        operator_token = "{OPERATOR_TOKEN}"
-        [[clusters]]
-        name = "main"
-        region = "eu"
-        primary = "{}"
-        max_connections = 20
-        [provisioning]
-        spares = 0
-        wait_for_instances = "1s"
-        "#,
-        primary.url(catalog),
-        primary.url("postgres"),
-    );
-    std::fs::write(file, text).unwrap();
+impl TestAppBuilder {
+    fn config(&self, catalog: &str) -> Config {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        self.write(file.path(), catalog);
+        let overrides = self.overrides.iter().cloned();
+        Config::load_with(file.path(), overrides).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn write(&self, file: &Path, catalog: &str) {
+        let shared = cluster().primary();
+        let servers = self.servers.clone().unwrap_or_else(|| Servers {
+            primary: shared.url("postgres"),
+            replicas: Vec::new(),
+        });
+        let text = format!(
+            r#"
+            [http]
+            listen = "127.0.0.1:0"
+            shutdown_delay = "0s"
+            shutdown_grace = "5s"
+            [catalog]
+            url = "{}"
+            [security]
+            master_key = "{MASTER_KEY}"
+            operator_token = "{OPERATOR_TOKEN}"
+            [[clusters]]
+            name = "main"
+            region = "eu"
+            primary = "{}"
+            replicas = {:?}
+            max_connections = 20
+            [provisioning]
+            spares = 0
+            wait_for_instances = "1s"
+            {}
+            "#,
+            shared.url(catalog),
+            servers.primary,
+            servers.replicas,
+            self.more,
+        );
+        std::fs::write(file, text).unwrap();
+    }
 }
 
 /// Asks again and again until the answer is yes.

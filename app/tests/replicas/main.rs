@@ -1,7 +1,6 @@
 //! Reads from replicas, as a client sees them, on real clusters that are paused, cut, killed and promoted.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[allow(unused_imports, reason = "each test program uses a part")]
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -1,7 +1,6 @@
 //! The sample feature, as a client sees it. One program, so that all of it shares one cluster.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[allow(unused_imports, reason = "each test program uses a part")]
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -104,17 +104,17 @@ mod tests {
         key
     }
 
-    fn count(key: Value) -> usize {
+    fn count(key: &Value) -> usize {
         let set = json!({"keys": [key]}).to_string();
         Keys::parse(set.as_bytes()).unwrap().0.0.len()
     }
 
     #[test]
     fn only_keys_that_verify_signatures_are_usable() {
-        assert_eq!(count(ed("a")), 1);
-        assert_eq!(count(with(ed("a"), "use", json!("sig"))), 1);
-        assert_eq!(count(with(ed("a"), "key_ops", json!(["verify"]))), 1);
-        assert_eq!(count(with(ed("a"), "alg", json!("EdDSA"))), 1);
+        assert_eq!(count(&ed("a")), 1);
+        assert_eq!(count(&with(ed("a"), "use", json!("sig"))), 1);
+        assert_eq!(count(&with(ed("a"), "key_ops", json!(["verify"]))), 1);
+        assert_eq!(count(&with(ed("a"), "alg", json!("EdDSA"))), 1);
         for unusable in [
             with(ed("a"), "use", json!("enc")),
             with(ed("a"), "key_ops", json!(["encrypt"])),
@@ -126,13 +126,17 @@ mod tests {
             json!({"kty": "RSA"}),
             json!("a"),
         ] {
-            assert_eq!(count(unusable.clone()), 0, "{unusable}");
+            assert_eq!(count(&unusable), 0, "{unusable}");
         }
     }
 
     #[test]
     fn a_key_is_found_by_its_id_or_by_being_the_only_one() {
-        let parse = |keys: Value| Keys::parse(json!({"keys": keys}).to_string().as_bytes()).unwrap().0;
+        let parse = |keys: Value| {
+            Keys::parse(json!({"keys": keys}).to_string().as_bytes())
+                .unwrap()
+                .0
+        };
         let (one, two) = (parse(json!([ed("a")])), parse(json!([ed("a"), ed("b")])));
         assert!(one.find(None, Algorithm::EdDsa).is_some());
         assert!(two.find(None, Algorithm::EdDsa).is_none());
@@ -140,9 +144,15 @@ mod tests {
         for id in ["c", "", "../a", "a\0"] {
             assert!(two.find(Some(id), Algorithm::EdDsa).is_none(), "{id}");
         }
-        assert!(two.find(Some("a"), Algorithm::Es256).is_none(), "a key has one algorithm");
+        assert!(
+            two.find(Some("a"), Algorithm::Es256).is_none(),
+            "a key has one algorithm"
+        );
         let twins = parse(json!([ed("a"), ed("a")]));
-        assert!(twins.find(Some("a"), Algorithm::EdDsa).is_none(), "two of a name are none");
+        assert!(
+            twins.find(Some("a"), Algorithm::EdDsa).is_none(),
+            "two of a name are none"
+        );
     }
 
     #[test]

@@ -174,7 +174,10 @@ impl Issuer {
     /// The issuer's keys, fetched anew when the wanted one is not among them: it may have been added since.
     async fn keys_with(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Arc<Keys>, TokenRefused> {
         let known = self.cache.keys();
-        if known.as_ref().is_some_and(|keys| keys.find(id, algorithm).is_some()) {
+        if known
+            .as_ref()
+            .is_some_and(|keys| keys.find(id, algorithm).is_some())
+        {
             return Ok(known.expect("it has just been looked at"));
         }
         self.cache.refresh_for_unknown_key().await;
@@ -201,7 +204,9 @@ fn refused(kind: &jsonwebtoken::errors::ErrorKind) -> TokenRefused {
 
 impl fmt::Debug for Issuers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|issuer| &issuer.name)).finish()
+        f.debug_list()
+            .entries(self.0.iter().map(|issuer| &issuer.name))
+            .finish()
     }
 }
 

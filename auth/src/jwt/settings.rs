@@ -44,7 +44,9 @@ pub struct KeyAddress(pub(super) Url);
 
 /// The text is no [`KeyAddress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must be an address such as \"https://login.example.com/.well-known/jwks.json\"; http:// only on this machine itself")]
+#[error(
+    "must be an address such as \"https://login.example.com/.well-known/jwks.json\"; http:// only on this machine itself"
+)]
 pub struct InvalidKeyAddress;
 
 impl FromStr for KeyAddress {

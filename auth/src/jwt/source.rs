@@ -106,7 +106,11 @@ impl KeyCache {
             let keeping = async {
                 loop {
                     let fetched = keeper.refresh().await;
-                    let pause = if fetched { interval } else { interval.min(AFTER_FAILURE) };
+                    let pause = if fetched {
+                        interval
+                    } else {
+                        interval.min(AFTER_FAILURE)
+                    };
                     tokio::time::sleep(pause).await;
                 }
             };

@@ -21,6 +21,10 @@ impl From<AuthError> for Problem {
             AuthError::TenantSuspended => ProblemKind::TenantSuspended,
             AuthError::Forbidden { .. } | AuthError::OperatorForbidden { .. } => ProblemKind::Forbidden,
             AuthError::ForeignOrigin => ProblemKind::ForeignOrigin,
+            AuthError::TooManyRequests { retry_after } => {
+                let kind = ProblemKind::TooManyRequests;
+                return Self::new(kind, error.to_string()).with_retry_after(retry_after);
+            }
             AuthError::Unavailable => ProblemKind::Unavailable,
             AuthError::NoSession => return Self::internal(error),
         };

@@ -60,7 +60,7 @@ catalogue! {
     /// The credential is good for any tenant and the request names none. Name one in the header `X-Tenant-ID` or by the
     /// host.
     TenantRequired = BAD_REQUEST, "tenant-required", "Tenant required";
-    /// `X-Tenant-ID` or `Host` was sent more than once. Send each at most once.
+    /// `X-Tenant-ID`, `Host` or, by a trusted proxy, `X-Forwarded-Host` was sent more than once. Send each at most once.
     AmbiguousTenant = BAD_REQUEST, "ambiguous-tenant", "Ambiguous tenant";
     /// The request has no valid credential: none at all, a mistyped, unknown, revoked or expired one. Send
     /// `Authorization: Bearer` with a tenant's API key or JWT (for `/v1`) or an operator's token (for `/control`), or log in by
@@ -112,6 +112,9 @@ catalogue! {
     IdempotencyKeyReused = UNPROCESSABLE_ENTITY, "idempotency-key-reused", "Idempotency key reused";
     /// The headers are larger than the service reads.
     HeadersTooLarge = REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large", "Headers too large";
+    /// The tenant has sent more requests than it may, in a second or at the same time. Wait for the time in `Retry-After`;
+    /// `RateLimit` says how much is left.
+    TooManyRequests = TOO_MANY_REQUESTS, "too-many-requests", "Too many requests";
     /// There were too many attempts to log in, with this e-mail address or from this address. Wait for the time in `Retry-After`.
     TooManyAttempts = TOO_MANY_REQUESTS, "too-many-attempts", "Too many attempts";
     /// The service failed. The failure is in its log under the request id that `instance` shows; tell the operator.
@@ -149,6 +152,7 @@ impl ProblemKind {
             StatusCode::PAYLOAD_TOO_LARGE => Self::BodyTooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
             StatusCode::UNPROCESSABLE_ENTITY => Self::InvalidBody,
+            StatusCode::TOO_MANY_REQUESTS => Self::TooManyRequests,
             StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
             StatusCode::GATEWAY_TIMEOUT => Self::Timeout,
             status if status.is_client_error() => Self::BadRequest,

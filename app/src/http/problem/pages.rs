@@ -31,7 +31,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 }
 
 /// Every kind of problem
-#[utoipa::path(get, path = "/problems", tag = "machines", responses(
+#[utoipa::path(get, path = "/problems", tag = "machines", operation_id = "list_problems", responses(
     (status = OK, description = "All kinds", body = Vec<ProblemType>),
 ))]
 pub(crate) async fn list() -> Json<Vec<ProblemType>> {
@@ -41,7 +41,7 @@ pub(crate) async fn list() -> Json<Vec<ProblemType>> {
 /// One kind of problem
 ///
 /// As JSON, or as a page for people when that is what the request accepts.
-#[utoipa::path(get, path = "/problems/{slug}", tag = "machines",
+#[utoipa::path(get, path = "/problems/{slug}", tag = "machines", operation_id = "show_problem",
     params(("slug" = String, Path, description = "The last part of a problem's `type`")),
     responses(
         (status = OK, description = "The kind", content((ProblemType = "application/json"), (String = "text/html"))),
