@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod load;
 pub mod memory;
 pub mod parts;
 pub mod platform;

@@ -61,7 +61,7 @@ Examples:
 
 /// A role, as it is typed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum RoleName {
+pub(super) enum RoleName {
     /// Reads
     Viewer,
     /// Reads and writes
@@ -71,7 +71,7 @@ enum RoleName {
 }
 
 impl RoleName {
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
             Self::Member => "member",
@@ -87,6 +87,7 @@ const COLUMNS: &[Column] = &[
     ("created", "/created_at"),
     ("expires", "/expires_at"),
     ("revoked", "/revoked_at"),
+    ("last used", "/last_used_at"),
 ];
 
 const CREATED: &[Column] = &[

@@ -5,6 +5,7 @@
 //! the operator's credentials, like anybody else's program.
 
 mod api_keys;
+mod audit;
 mod client;
 mod clusters;
 mod config;
@@ -13,11 +14,13 @@ mod health;
 mod instances;
 mod migrate;
 mod operations;
+mod operator_tokens;
 mod output;
 mod progress;
 mod serve;
 mod signals;
 mod tenants;
+mod users;
 
 use std::process::ExitCode;
 
@@ -65,6 +68,12 @@ enum Command {
     Tenants(tenants::TenantsArguments),
     /// Create, list and revoke the keys of tenants' own APIs.
     ApiKeys(api_keys::ApiKeysArguments),
+    /// Invite, list and remove the people who may log in to a tenant.
+    Users(users::UsersArguments),
+    /// Create, list and revoke the tokens of other operators.
+    OperatorTokens(operator_tokens::OperatorTokensArguments),
+    /// Show what was done in the control plane, and who tried to get in.
+    Audit(audit::AuditArguments),
     /// Look at control-plane work that goes on in the background.
     Operations(operations::OperationsArguments),
     /// Look at database clusters.
@@ -84,6 +93,9 @@ impl Cli {
             Command::Config(command) => config::run(&command),
             Command::Tenants(arguments) => tenants::run(arguments).await,
             Command::ApiKeys(arguments) => api_keys::run(arguments).await,
+            Command::Users(arguments) => users::run(arguments).await,
+            Command::OperatorTokens(arguments) => operator_tokens::run(arguments).await,
+            Command::Audit(arguments) => audit::run(arguments).await,
             Command::Operations(arguments) => operations::run(arguments).await,
             Command::Clusters(arguments) => clusters::run(arguments).await,
             Command::Instances(arguments) => instances::run(arguments).await,

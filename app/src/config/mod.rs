@@ -69,7 +69,7 @@ pub struct HttpConfig {
     /// The domain whose sub-domains name tenants.
     pub base_domain: String,
     /// Proxies that are believed when they say whom they speak for (`X-Forwarded-For`) and what they were asked for
-    /// (`X-Forwarded-Host`).
+    /// (`X-Forwarded-Host`). Each has to add to the first, and to set or remove the second.
     pub trusted_proxies: TrustedProxies,
     /// Origins of other sites whose pages may use the tenants' API, such as `https://app.example.com`; none by default.
     pub cors_origins: Vec<String>,

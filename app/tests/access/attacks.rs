@@ -135,6 +135,15 @@ async fn tokens_that_somebody_made_up_or_changed_are_refused() {
     attacks.push(format!("{}.{}.", parts[0], parts[1]));
     attacks.push(good[..good.len() - 2].to_owned());
     attacks.push(format!("{good}.{good}"));
+    // One character of it changed, at every place of the signature's, and now and then elsewhere.
+    for (index, byte) in good.bytes().enumerate() {
+        let of_signature = index > good.len() - 20;
+        if byte != b'.' && (of_signature || index % 17 == 0) && index + 1 < good.len() {
+            let mut changed = good.clone();
+            changed.replace_range(index..=index, if byte == b'A' { "B" } else { "A" });
+            attacks.push(changed);
+        }
+    }
     // Extensions that have to be understood.
     let mut header = Header::new(Algorithm::EdDSA);
     header.kid = Some("ed".to_owned());

@@ -98,6 +98,51 @@ async fn the_command_line_does_what_the_api_does() {
     assert_eq!(revoked.status.code(), Some(0), "{}", text(&revoked.stderr));
     assert_eq!(get(&ready, "/v1/whoami", &key["secret"]).await.0, 401);
 
+    // Operators.
+    let token = tenantry(
+        &ready,
+        &["operator-tokens", "create", "watcher", "--output", "json"],
+    );
+    let token: Value = serde_json::from_slice(&token.stdout).unwrap();
+    assert_eq!(token["role"], "read");
+    let tokens = tenantry(&ready, &["operator-tokens", "list"]);
+    let tokens = text(&tokens.stdout);
+    assert!(tokens.contains("watcher") && !tokens.contains("tno_"), "{tokens}");
+    let revoked = tenantry(
+        &ready,
+        &["operator-tokens", "revoke", token["id"].as_str().unwrap()],
+    );
+    assert!(text(&revoked.stdout).contains("is revoked"));
+
+    // People.
+    let invited = tenantry(
+        &ready,
+        &[
+            "users",
+            "invite",
+            "initech",
+            "ann@initech.example",
+            "--role",
+            "admin",
+            "-o",
+            "json",
+        ],
+    );
+    let invited: Value = serde_json::from_slice(&invited.stdout).unwrap();
+    assert!(invited["secret"].as_str().unwrap().starts_with("tni_"));
+    let users = tenantry(&ready, &["users", "list", "initech"]);
+    assert!(text(&users.stdout).contains("tenantry users invite initech"));
+    let removed = tenantry(&ready, &["users", "remove", "initech", "nobody"]);
+    assert_eq!(removed.status.code(), Some(1));
+
+    // What was done.
+    let audit = tenantry(&ready, &["audit", "--action", "operator-token.revoke"]);
+    let audit = text(&audit.stdout);
+    assert!(
+        audit.starts_with("AT ") && audit.contains("operator:configured") && audit.lines().count() == 2,
+        "{audit}"
+    );
+
     // The rest.
     let clusters = tenantry(&ready, &["clusters", "list"]);
     assert!(

@@ -45,10 +45,14 @@ pub enum TenantRef {
 }
 
 impl TenantRef {
+    /// What can be a name is one: a tenant's uuid begins with a digit (UUIDv7, for some thousands of years) and a name with a
+    /// letter.
     fn parse(text: &str) -> Option<Self> {
-        match uuid::Uuid::try_parse(text) {
-            Ok(uuid) => Some(Self::Uuid(TenantUuid(uuid))),
-            Err(_) => TenantId::parse_reference(text).ok().map(Self::Id),
+        match TenantId::parse_reference(text) {
+            Ok(id) => Some(Self::Id(id)),
+            Err(_) => uuid::Uuid::try_parse(text)
+                .ok()
+                .map(|uuid| Self::Uuid(TenantUuid(uuid))),
         }
     }
 }
@@ -154,9 +158,11 @@ mod tests {
     fn a_token_names_its_tenants_by_id_or_uuid() {
         let acme = TenantRef::Id(TenantId::parse_new("acme").unwrap());
         let uuid = TenantUuid::generate();
+        let looks_like_one = TenantRef::Id(TenantId::parse_new("deadbeefdeadbeefdeadbeefdeadbeef").unwrap());
         for (claim, tenants) in [
             (json!("acme"), vec![acme]),
             (json!("ACME"), vec![acme]),
+            (json!("deadbeefdeadbeefdeadbeefdeadbeef"), vec![looks_like_one]),
             (json!(uuid.to_string()), vec![TenantRef::Uuid(uuid)]),
             (
                 json!(["acme", uuid.to_string()]),

@@ -3,6 +3,7 @@
 //! A part has a `measure`, which makes raw data that can be written and read again, and a `section`, which makes text of
 //! raw data and of nothing else.
 
+pub mod authentication;
 pub mod connections;
 pub mod convergence;
 pub mod isolation_race;
@@ -34,6 +35,8 @@ pub enum Part {
     Connections,
     /// What a read from a replica with a position costs.
     RoutedRead,
+    /// What it costs to know who asks.
+    Authentication,
 }
 
 /// How much to measure.
@@ -70,6 +73,7 @@ impl Part {
             Self::IsolationRace => "isolation-race",
             Self::Connections => "connections",
             Self::RoutedRead => "routed-read",
+            Self::Authentication => "authentication",
         }
     }
 
@@ -105,6 +109,10 @@ impl Part {
                 let data = routed_read::measure(extent).await?;
                 self.keep(extent, begun, data, routed_read::section)
             }
+            Self::Authentication => {
+                let data = authentication::measure(extent).await?;
+                self.keep(extent, begun, data, authentication::section)
+            }
         }
     }
 
@@ -139,6 +147,7 @@ impl Part {
             Self::IsolationRace => self.read(isolation_race::section),
             Self::Connections => self.read(connections::section),
             Self::RoutedRead => self.read(routed_read::section),
+            Self::Authentication => self.read(authentication::section),
         }
     }
 

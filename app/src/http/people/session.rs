@@ -2,7 +2,7 @@
 
 use auth::{Anyone, AuthState, SessionAccess};
 use axum::{extract::State, response::IntoResponse};
-use http::StatusCode;
+use http::{StatusCode, header::LOCATION};
 use serde::Deserialize;
 use tenant_management::{PersonSession, control::Changed};
 
@@ -21,7 +21,9 @@ use crate::http::{
 /// tenant only; otherwise for all tenants of the person, of whom each request then names one. A session that the request came with
 /// ends. An address that nobody has, a wrong password and a tenant to which the person does not belong get the same answer.
 #[utoipa::path(post, path = "/session", tag = "people", operation_id = "log_in", request_body = Login,
-    responses((status = CREATED, description = "The session has begun", body = SessionBody))
+    params(("X-Tenant-ID" = Option<String>, Header, description = "The only tenant that the session will be good for")),
+    responses((status = CREATED, description = "The session has begun", body = SessionBody,
+        headers(("Location" = String, description = "Where the session can be looked at and ended"))))
 )]
 pub(super) async fn log_in(
     caller: Anyone,
@@ -30,7 +32,8 @@ pub(super) async fn log_in(
     Json(login): Json<Login>,
 ) -> Result<impl IntoResponse, Problem> {
     let session = auth.log_in(&caller, &login.email, login.password).await?;
-    Ok((StatusCode::CREATED, Json(shown(&state, &session))))
+    let location = [(LOCATION, "/v1/session")];
+    Ok((StatusCode::CREATED, location, Json(shown(&state, &session))))
 }
 
 /// Show the own session

@@ -5,15 +5,13 @@ mod choice;
 mod section;
 mod service;
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, ensure};
+use reqwest::Response;
 use serde::{Deserialize, Serialize};
 
 pub use self::section::section;
 use self::service::{Arm, Services};
 use super::Extent;
-use crate::stats::as_float;
+use crate::load;
 
 /// Callers at once.
 pub const CALLERS: usize = 16;
@@ -72,31 +70,9 @@ pub async fn measure(extent: Extent) -> anyhow::Result<Data> {
 
 /// So many requests by all callers: how many in a second, and how many of them a replica has served.
 async fn block(services: &Services, arm: Arm, requests: usize) -> anyhow::Result<(f64, u64)> {
-    let started = Instant::now();
-    let callers = (0..CALLERS).map(|_| {
-        let request = services.request(arm);
-        tokio::spawn(async move {
-            let mut by_replica = 0;
-            for _ in 0..requests / CALLERS {
-                let request = request
-                    .try_clone()
-                    .context("a request without a body can be repeated")?;
-                let response = request.send().await?;
-                let served = response.headers().get("tenantry-served-by");
-                by_replica += u64::from(served.is_some_and(|by| by.as_bytes().starts_with(b"replica")));
-                ensure!(response.status() == 200, "{}", response.text().await?);
-                response.bytes().await?;
-            }
-            Ok(by_replica)
-        })
-    });
-    let mut by_replica = 0;
-    for caller in futures::future::join_all(callers).await {
-        by_replica += caller??;
-    }
-    let took: Duration = started.elapsed();
-    Ok((
-        (as_float(requests as u64) / took.as_secs_f64()).round(),
-        by_replica,
-    ))
+    let by_replica = |response: &Response| {
+        let served = response.headers().get("tenantry-served-by");
+        served.is_some_and(|by| by.as_bytes().starts_with(b"replica"))
+    };
+    load::per_second(&services.request(arm), CALLERS, requests, by_replica).await
 }
