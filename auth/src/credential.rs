@@ -52,14 +52,21 @@ impl Reach {
 /// header's.
 pub(crate) async fn verify(auth: &AuthState, parts: &Parts, now: DateTime<Utc>) -> Result<Verified, Refusal> {
     match bearer::token(&parts.headers) {
-        Ok(token) => match operator(auth, token, now).await? {
-            Some((name, role)) => Ok(Verified {
-                principal: Principal::Operator(name),
-                reach: Reach::Any(role),
-            }),
-            None if jwt::looks_like_jwt(token) => by_jwt(auth, token, now).await,
-            None => by_key(auth, token, now).await,
-        },
+        Ok(token) => {
+            if let Ok(presented) = PresentedKey::parse(KeyKind::Tenant, token) {
+                return by_key(auth, &presented, now).await;
+            }
+            if let Some((name, role)) = operator(auth, token, now).await? {
+                return Ok(Verified {
+                    principal: Principal::Operator(name),
+                    reach: Reach::Any(role),
+                });
+            }
+            if jwt::looks_like_jwt(token) {
+                return by_jwt(auth, token, now).await;
+            }
+            Err(CredentialFault::Malformed.into())
+        }
         Err(CredentialFault::Missing) => {
             let (session, _) = sessions::of_request(auth, parts, now).await?;
             Ok(Verified {
@@ -81,9 +88,6 @@ pub(crate) async fn operator(
         return registered_operator(&auth.tenancy, &presented, now)
             .await
             .map(Some);
-    }
-    if PresentedKey::parse(KeyKind::Tenant, token).is_ok() {
-        return Ok(None);
     }
     let configured = auth.operators.identify(token);
     Ok(configured.map(|name| (name.clone(), OperatorRole::Write)))
@@ -118,8 +122,7 @@ async fn registered_operator(
     Ok((name, token.role))
 }
 
-async fn by_key(auth: &AuthState, token: &str, now: DateTime<Utc>) -> Result<Verified, Refusal> {
-    let presented = PresentedKey::parse(KeyKind::Tenant, token).map_err(|_| CredentialFault::Malformed)?;
+async fn by_key(auth: &AuthState, presented: &PresentedKey, now: DateTime<Utc>) -> Result<Verified, Refusal> {
     if !auth.tenancy.may_believe_credentials() {
         return Err(AuthError::Unavailable.into());
     }
@@ -135,7 +138,7 @@ async fn by_key(auth: &AuthState, token: &str, now: DateTime<Utc>) -> Result<Ver
         expires_at,
         ..
     } = &*key;
-    if let Err(fault) = good(&presented, secret_sha256, *revoked_at, *expires_at, now) {
+    if let Err(fault) = good(presented, secret_sha256, *revoked_at, *expires_at, now) {
         return Err(match fault {
             CredentialFault::Unknown => fault.into(),
             fault => Refusal::from(fault).of(principal, Some(key.tenant)),

@@ -9,6 +9,7 @@ mod error;
 pub mod jwt;
 pub mod key;
 pub mod limits;
+pub mod metrics;
 mod naming;
 pub mod operator;
 mod operator_access;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use http::request::Parts;
-use tenant_management::Tenancy;
+use tenant_management::{KeyRing, Tenancy};
+use tower_sessions::cookie::Key;
 
 use crate::{
     error::AuthError,
@@ -13,7 +14,7 @@ use crate::{
     operator::OperatorTokens,
     passwords::Passwords,
     refusal::Refusal,
-    sessions::{SessionSettings, allowed_origins},
+    sessions::{self, SessionLayer, SessionSettings, allowed_origins, signing_key},
 };
 
 /// How the extractors decide.
@@ -39,6 +40,7 @@ pub struct AuthState {
     pub(crate) issuers: Issuers,
     pub(crate) base_domain: Arc<str>,
     pub(crate) sessions: SessionSettings,
+    pub(crate) session_key: Key,
     pub(crate) allowed_origins: Arc<[String]>,
     pub(crate) passwords: Passwords,
     pub(crate) limiters: Limiters,
@@ -46,10 +48,12 @@ pub struct AuthState {
 }
 
 impl AuthState {
-    /// `issuers` are those whose tokens count besides the catalog's credentials; `rejection` words a refusal.
+    /// `issuers` are those whose tokens count besides the catalog's credentials; a key that is derived from `keys` signs cookies;
+    /// `rejection` words a refusal.
     pub fn new(
         tenancy: Tenancy,
         issuers: Issuers,
+        keys: &KeyRing,
         settings: AuthSettings,
         rejection: fn(AuthError) -> Response,
     ) -> Self {
@@ -59,6 +63,7 @@ impl AuthState {
             issuers,
             base_domain: settings.base_domain.to_ascii_lowercase().into(),
             sessions: settings.sessions,
+            session_key: signing_key(keys),
             allowed_origins: allowed_origins(settings.allowed_origins),
             passwords: Passwords::new(),
             limiters: Limiters::new(settings.limits),
@@ -69,6 +74,11 @@ impl AuthState {
     /// Makes and checks hashes of passwords.
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
+    }
+
+    /// For the operations that begin and end sessions: [`AuthState::log_in`] and [`SessionAccess`](crate::SessionAccess).
+    pub fn session_layer(&self) -> SessionLayer {
+        sessions::layer(&self.tenancy, self.session_key.clone(), self.sessions)
     }
 
     /// What [`limits::layer`](crate::limits::layer) says in answers.

@@ -30,13 +30,14 @@ pub fn routes(state: &AppState, control_apart: bool) -> Routes {
     let (control, control_api) = openapi::base()
         .nest(control::PREFIX, control::router())
         .split_for_parts();
-    let limits = AuthState::from_ref(state).limit_headers();
-    let of_tenants = sample::router(state)
-        .merge(people::router())
-        .layer(from_fn(move |request, next| {
-            auth::limits::layer(limits.clone(), request, next)
-        }))
-        .layer(state.sessions());
+    let auth = AuthState::from_ref(state);
+    let limits = auth.limit_headers();
+    let of_tenants =
+        sample::router(state)
+            .merge(people::router(&auth))
+            .layer(from_fn(move |request, next| {
+                auth::limits::layer(limits.clone(), request, next)
+            }));
     let (main, mut api) = openapi::base()
         .nest("/v1", of_tenants)
         .merge(for_machines())

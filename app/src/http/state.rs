@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use auth::{AuthError, AuthState, Issuers, TrustedProxies, sessions::SessionLayer};
+use auth::{AuthError, AuthState, Issuers, TrustedProxies};
 use axum::{extract::FromRef, response::IntoResponse};
 use metrics_exporter_prometheus::PrometheusHandle;
 use read_your_writes::PositionLayer;
@@ -27,7 +27,6 @@ struct Inner {
     tenancy: Tenancy,
     base_domain: String,
     positions: PositionLayer,
-    sessions: SessionLayer,
     proxies: TrustedProxies,
     allowed_origins: Vec<String>,
     only_tls: bool,
@@ -58,8 +57,13 @@ impl AppState {
         let refuse = |error: AuthError| Problem::from(error).into_response();
         let base_domain = config.http.base_domain.clone();
         Self(Arc::new(Inner {
-            auth: AuthState::new(tenancy.clone(), issuers, settings::auth(config), refuse),
-            sessions: auth::sessions::layer(&tenancy, &config.security.keys, settings::sessions(config)),
+            auth: AuthState::new(
+                tenancy.clone(),
+                issuers,
+                &config.security.keys,
+                settings::auth(config),
+                refuse,
+            ),
             proxies: config.http.trusted_proxies.clone(),
             only_tls: config.http.secure_cookies,
             allowed_origins: config.http.cors_origins.clone(),
@@ -94,11 +98,6 @@ impl AppState {
     /// Carries positions between a client's requests.
     pub(crate) fn positions(&self) -> PositionLayer {
         self.0.positions.clone()
-    }
-
-    /// Finds the session of a request's cookie.
-    pub(crate) fn sessions(&self) -> SessionLayer {
-        self.0.sessions.clone()
     }
 
     /// Proxies that are believed.

@@ -100,6 +100,7 @@ pub async fn start(config: Config) -> Result<Service, ServeError> {
         None => None,
     };
     let (address, metrics) = (main.1, telemetry::metrics());
+    auth::metrics::describe();
     let tasks = TaskGroup::new();
     let issuers = Issuers::start(config.jwt_issuers.clone(), &tasks).await?;
     let tenancy = Tenancy::start(settings::tenancy(&config, address)?).await?;

@@ -14,12 +14,12 @@ mod store;
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use http::request::Parts;
+use http::{HeaderMap, header, request::Parts};
 use sha2::{Digest, Sha256};
 use tenant_management::{KeyRing, PersonSession, Tenancy};
 use tower_sessions::{
-    Session as WebSession, SessionManagerLayer,
-    cookie::{Key, SameSite},
+    SessionManagerLayer,
+    cookie::{Cookie, CookieJar, Key, SameSite},
     service::SignedCookie,
     session::Id,
 };
@@ -68,20 +68,43 @@ impl Default for SessionSettings {
     }
 }
 
-/// What finds a request's session.
+/// What begins and ends the session of a request. Only operations that do so need it: who a request is from is found out without.
 pub type SessionLayer = SessionManagerLayer<CatalogStore, SignedCookie>;
 
-/// The layer that finds a request's session by its cookie. The cookie is signed, so that only ids that were given out are looked
-/// up. It has no `Domain`: a browser sends it to the very host that has set it.
-pub fn layer(tenancy: &Tenancy, keys: &KeyRing, settings: SessionSettings) -> SessionLayer {
+/// The key that signs cookies, so that only ids that were given out are looked up.
+pub(crate) fn signing_key(keys: &KeyRing) -> Key {
     let halves = PURPOSES.map(|purpose| keys.derive(purpose).0);
+    Key::from(halves.as_flattened())
+}
+
+/// The cookie has no `Domain`: a browser sends it to the very host that has set it.
+pub(crate) fn layer(tenancy: &Tenancy, key: Key, settings: SessionSettings) -> SessionLayer {
     SessionManagerLayer::new(CatalogStore::new(tenancy.clone(), settings))
         .with_name(COOKIE)
         .with_http_only(true)
         .with_same_site(SameSite::Lax)
         .with_secure(settings.secure)
         .with_path("/")
-        .with_signed(Key::from(halves.as_flattened()))
+        .with_signed(key)
+}
+
+/// The session's id in a request's cookie. A cookie that this service has not signed is none, and of two cookies nobody knows
+/// which was planted.
+fn id_in(headers: &HeaderMap, key: &Key) -> Result<Id, CredentialFault> {
+    let cookies = headers.get_all(header::COOKIE).iter();
+    let mut ours = cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(Cookie::split_parse)
+        .filter_map(Result::ok)
+        .filter(|cookie| cookie.name() == COOKIE);
+    let cookie = ours.next().ok_or(CredentialFault::Missing)?;
+    if ours.next().is_some() {
+        return Err(CredentialFault::Malformed);
+    }
+    let mut jar = CookieJar::new();
+    jar.add_original(cookie.into_owned());
+    let signed = jar.signed(key).get(COOKIE).ok_or(CredentialFault::Malformed)?;
+    signed.value().parse().map_err(|_| CredentialFault::Malformed)
 }
 
 /// The hash of a session's id, by which the catalog knows it.
@@ -96,8 +119,7 @@ pub(crate) async fn of_request(
     parts: &Parts,
     now: DateTime<Utc>,
 ) -> Result<(Arc<PersonSession>, Id), AuthError> {
-    let id = parts.extensions.get::<WebSession>().and_then(WebSession::id);
-    let id = id.ok_or(AuthError::Unauthenticated(CredentialFault::Missing))?;
+    let id = id_in(&parts.headers, &auth.session_key).map_err(AuthError::Unauthenticated)?;
     if !auth.tenancy.may_believe_credentials() {
         return Err(AuthError::Unavailable);
     }
@@ -113,4 +135,50 @@ pub(crate) async fn of_request(
         return Err(AuthError::ForeignOrigin);
     }
     Ok((session, id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key::from(&[7; 64])
+    }
+
+    fn signed(id: &Id, key: &Key) -> String {
+        let mut jar = CookieJar::new();
+        jar.signed_mut(key).add(Cookie::new(COOKIE, id.to_string()));
+        jar.get(COOKIE).unwrap().to_string()
+    }
+
+    fn of(values: &[&str]) -> Result<Id, CredentialFault> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::COOKIE, value.parse().unwrap());
+        }
+        id_in(&headers, &key())
+    }
+
+    #[test]
+    fn a_session_is_in_one_cookie_that_this_service_has_signed() {
+        let id = Id::default();
+        let cookie = signed(&id, &key());
+        assert_eq!(of(&[&cookie]), Ok(id));
+        assert_eq!(of(&[&format!("theme=dark; {cookie}; x=y")]), Ok(id));
+        assert_eq!(of(&["theme=dark", &cookie]), Ok(id));
+        for none in [&[][..], &["theme=dark"], &["tenantry_position=x"]] {
+            assert_eq!(of(none), Err(CredentialFault::Missing));
+        }
+        let other = signed(&id, &Key::from(&[8; 64]));
+        for bad in [
+            &[other.as_str()][..],
+            &[&format!("{COOKIE}={id}")],
+            &[&format!("{COOKIE}=")],
+            &[&cookie, &cookie],
+            &[&format!("{cookie}; {cookie}")],
+            &[&other, &cookie],
+        ] {
+            assert_eq!(of(bad), Err(CredentialFault::Malformed), "{bad:?}");
+        }
+    }
 }

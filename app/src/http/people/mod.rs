@@ -11,15 +11,19 @@ mod problem;
 mod session;
 mod users;
 
+use auth::AuthState;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::AppState;
 
-/// The operations, with paths relative to `/v1`.
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+/// The operations, with paths relative to `/v1`. Only those about sessions begin and end one.
+pub(crate) fn router(auth: &AuthState) -> OpenApiRouter<AppState> {
+    let sessions = OpenApiRouter::new()
         .routes(routes!(session::log_in, session::show, session::log_out))
         .routes(routes!(session::change_password))
+        .layer(auth.session_layer());
+    OpenApiRouter::new()
+        .merge(sessions)
         .routes(routes!(users::list))
         .routes(routes!(users::change, users::remove))
         .routes(routes!(invitations::invite, invitations::list))

@@ -157,8 +157,7 @@ fn router(tenancy: &Tenancy, tenant: TenantId) -> anyhow::Result<Router> {
             concurrent: NonZeroU32::new(1_000),
         },
     };
-    let sessions = auth::sessions::layer(tenancy, &keys, settings.sessions);
-    let auth = AuthState::new(tenancy.clone(), Issuers::none(), settings, refuse);
+    let auth = AuthState::new(tenancy.clone(), Issuers::none(), &keys, settings, refuse);
     let limits = auth.limit_headers();
     let app = App {
         auth,
@@ -169,8 +168,7 @@ fn router(tenancy: &Tenancy, tenant: TenantId) -> anyhow::Result<Router> {
         .route("/by-key", get(by_key))
         .layer(from_fn(move |request, next| {
             auth::limits::layer(limits.clone(), request, next)
-        }))
-        .layer(sessions);
+        }));
     let positions = PositionLayer::new(PositionSettings::new(TokenKeys::new([7; 32], [])));
     Ok(Router::new()
         .route("/open", get(open))
