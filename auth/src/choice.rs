@@ -28,7 +28,7 @@ pub(crate) async fn choose(
                 OperatorRole::Read => Role::Viewer,
                 OperatorRole::Write => Role::Admin,
             };
-            Ok((any(auth, parts).await?, role))
+            Ok((Box::pin(any(auth, parts)).await?, role))
         }
         Reach::One(tenant, _, role) => {
             let route = route_of(auth, TenantRef::Uuid(tenant)).await?;
@@ -44,10 +44,11 @@ pub(crate) async fn choose(
             let tenants = tenants
                 .into_iter()
                 .map(|(uuid, role)| (TenantRef::Uuid(uuid), role));
-            several(auth, parts, tenants).await
+            Box::pin(several(auth, parts, tenants)).await
         }
         Reach::Named(tenants, role) => {
-            several(auth, parts, tenants.into_iter().map(|tenant| (tenant, role))).await
+            let tenants = tenants.into_iter().map(|tenant| (tenant, role));
+            Box::pin(several(auth, parts, tenants)).await
         }
     }
 }

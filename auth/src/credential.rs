@@ -56,19 +56,20 @@ pub(crate) async fn verify(auth: &AuthState, parts: &Parts, now: DateTime<Utc>) 
             if let Ok(presented) = PresentedKey::parse(KeyKind::Tenant, token) {
                 return by_key(auth, &presented, now).await;
             }
-            if let Some((name, role)) = operator(auth, token, now).await? {
+            // What follows is rare and large: in boxes, it does not make the future of every request large.
+            if let Some((name, role)) = Box::pin(operator(auth, token, now)).await? {
                 return Ok(Verified {
                     principal: Principal::Operator(name),
                     reach: Reach::Any(role),
                 });
             }
             if jwt::looks_like_jwt(token) {
-                return by_jwt(auth, token, now).await;
+                return Box::pin(by_jwt(auth, token, now)).await;
             }
             Err(CredentialFault::Malformed.into())
         }
         Err(CredentialFault::Missing) => {
-            let (session, _) = sessions::of_request(auth, parts, now).await?;
+            let (session, _) = Box::pin(sessions::of_request(auth, parts, now)).await?;
             Ok(Verified {
                 principal: Principal::User(session.user),
                 reach: Reach::Several(session.tenants().collect()),

@@ -4,18 +4,27 @@
 //! were let in count: a stranger cannot use up a tenant's allowance. A request takes its place when its handler begins to work; one
 //! whose body is still on its way has none, however slowly it comes. Refuses to know how a refusal is worded.
 
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
-use axum::{extract::Request, middleware::Next, response::Response};
+use axum::response::Response;
 use governor::{
     DefaultDirectRateLimiter, Quota, RateLimiter, clock::Clock, clock::DefaultClock,
     middleware::StateInformationMiddleware,
 };
-use http::{HeaderName, HeaderValue, Method, request::Parts};
+use http::{HeaderName, HeaderValue, Method, Request, request::Parts};
 use moka::sync::Cache;
 use parking_lot::Mutex;
+use pin_project_lite::pin_project;
 use tenant_management::TenantUuid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::{Layer, Service};
 
 use crate::error::AuthError;
 
@@ -69,7 +78,7 @@ struct Limiter {
     places: Option<Arc<Semaphore>>,
 }
 
-/// Where a request's place is kept, from when it is taken until the answer is made. [`layer`] puts one into each request.
+/// Where a request's place is kept, from when it is taken until the answer is made. [`LimitLayer`] puts one into each request.
 #[derive(Clone, Default)]
 pub struct LimitSlot(Arc<Mutex<Slot>>);
 
@@ -202,16 +211,98 @@ impl LimitSlot {
 pub struct LimitHeaders(Option<HeaderValue>);
 
 /// Keeps each request's place until its answer is made, and says in the answer what is left of the tenant's allowance.
-pub async fn layer(headers: LimitHeaders, mut request: Request, next: Next) -> Response {
-    let slot = LimitSlot::default();
-    request.extensions_mut().insert(slot.clone());
-    let mut response = next.run(request).await;
-    let (counted, state) = {
-        let mut slot = slot.0.lock();
+#[derive(Clone, Debug)]
+pub struct LimitLayer(LimitHeaders);
+
+impl LimitLayer {
+    /// A layer whose answers speak of these limits: [`AuthState::limit_headers`](crate::AuthState::limit_headers).
+    pub fn new(headers: LimitHeaders) -> Self {
+        Self(headers)
+    }
+}
+
+impl<S> Layer<S> for LimitLayer {
+    type Service = Limited<S>;
+
+    fn layer(&self, inner: S) -> Limited<S> {
+        Limited {
+            inner,
+            headers: self.0.clone(),
+        }
+    }
+}
+
+/// A service below a [`LimitLayer`].
+#[derive(Clone, Debug)]
+pub struct Limited<S> {
+    inner: S,
+    headers: LimitHeaders,
+}
+
+impl<S, B> Service<Request<B>> for Limited<S>
+where
+    S: Service<Request<B>, Response = Response>,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = MadeWithin<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> MadeWithin<S::Future> {
+        let slot = LimitSlot::default();
+        request.extensions_mut().insert(slot.clone());
+        MadeWithin {
+            making: self.inner.call(request),
+            slot,
+            headers: self.headers.clone(),
+        }
+    }
+}
+
+pin_project! {
+    /// An answer in the making, and the place that its request has until it is made.
+    pub struct MadeWithin<F> {
+        #[pin]
+        making: F,
+        slot: LimitSlot,
+        headers: LimitHeaders,
+    }
+}
+
+impl<F, E> Future for MadeWithin<F>
+where
+    F: Future<Output = Result<Response, E>>,
+{
+    type Output = Result<Response, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let made = ready!(this.making.poll(context));
+        let (counted, state) = this.slot.leave();
+        Poll::Ready(made.map(|mut response| {
+            if counted {
+                this.headers.say(&mut response, state);
+            }
+            response
+        }))
+    }
+}
+
+impl LimitSlot {
+    /// Gives the place back. Answers whether the request was counted, and what is left.
+    fn leave(&self) -> (bool, Option<State>) {
+        let mut slot = self.0.lock();
         slot.place = None;
         (slot.limiter.is_some(), slot.state)
-    };
-    if let Some(policy) = headers.0.filter(|_| counted) {
+    }
+}
+
+impl LimitHeaders {
+    fn say(&self, response: &mut Response, state: Option<State>) {
+        let Some(policy) = &self.0 else { return };
         // Whoever was refused has nothing left.
         let State { remaining, whole_in } = state.unwrap_or(State {
             remaining: 0,
@@ -220,10 +311,9 @@ pub async fn layer(headers: LimitHeaders, mut request: Request, next: Next) -> R
         let seconds = whole_in.as_millis().div_ceil(1000);
         let text = format!("\"{NAME}\";r={remaining};t={seconds}");
         let state = HeaderValue::try_from(text).expect("names and numbers are ASCII");
-        response.headers_mut().insert(POLICY, policy);
+        response.headers_mut().insert(POLICY, policy.clone());
         response.headers_mut().insert(STATE, state);
     }
-    response
 }
 
 impl fmt::Debug for Limiters {
@@ -240,8 +330,6 @@ impl fmt::Debug for LimitSlot {
 
 #[cfg(test)]
 mod tests {
-    use http::Request as HttpRequest;
-
     use super::*;
 
     fn limits(per_second: u32, burst: u32, concurrent: u32) -> TenantLimits {
@@ -253,11 +341,7 @@ mod tests {
     }
 
     fn request(method: Method) -> (Parts, LimitSlot) {
-        let (mut parts, ()) = HttpRequest::builder()
-            .method(method)
-            .body(())
-            .unwrap()
-            .into_parts();
+        let (mut parts, ()) = Request::builder().method(method).body(()).unwrap().into_parts();
         let slot = LimitSlot::default();
         parts.extensions.insert(slot.clone());
         (parts, slot)

@@ -1,6 +1,6 @@
 //! What the extractors need to know about the service they are part of.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use axum::response::Response;
 use http::request::Parts;
@@ -34,14 +34,17 @@ pub struct AuthSettings {
 
 /// What the extractors need. A router's state gives it out by `FromRef`; clones are cheap.
 #[derive(Clone)]
-pub struct AuthState {
+pub struct AuthState(Arc<Shared>);
+
+/// What all clones of an [`AuthState`] share.
+pub struct Shared {
     pub(crate) tenancy: Tenancy,
     pub(crate) operators: OperatorTokens,
     pub(crate) issuers: Issuers,
-    pub(crate) base_domain: Arc<str>,
+    pub(crate) base_domain: Box<str>,
     pub(crate) sessions: SessionSettings,
     pub(crate) session_key: Key,
-    pub(crate) allowed_origins: Arc<[String]>,
+    pub(crate) allowed_origins: Box<[String]>,
     pub(crate) passwords: Passwords,
     pub(crate) limiters: Limiters,
     rejection: fn(AuthError) -> Response,
@@ -57,7 +60,7 @@ impl AuthState {
         settings: AuthSettings,
         rejection: fn(AuthError) -> Response,
     ) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             tenancy,
             operators: settings.operators,
             issuers,
@@ -68,7 +71,7 @@ impl AuthState {
             passwords: Passwords::new(),
             limiters: Limiters::new(settings.limits),
             rejection,
-        }
+        }))
     }
 
     /// Makes and checks hashes of passwords.
@@ -81,7 +84,7 @@ impl AuthState {
         sessions::layer(&self.tenancy, self.session_key.clone(), self.sessions)
     }
 
-    /// What [`limits::layer`](crate::limits::layer) says in answers.
+    /// What a [`LimitLayer`](crate::limits::LimitLayer) says in answers.
     pub fn limit_headers(&self) -> LimitHeaders {
         self.limiters.headers()
     }
@@ -89,5 +92,13 @@ impl AuthState {
     /// The answer to a refused request.
     pub(crate) fn refuse(&self, refusal: Refusal, parts: &Parts) -> Response {
         (self.rejection)(refusal.note(self, parts))
+    }
+}
+
+impl Deref for AuthState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
     }
 }

@@ -1,6 +1,6 @@
 //! All routes, and the layers around them.
 
-use auth::AuthState;
+use auth::{AuthState, limits::LimitLayer};
 use axum::{
     Router,
     extract::FromRef,
@@ -32,12 +32,9 @@ pub fn routes(state: &AppState, control_apart: bool) -> Routes {
         .split_for_parts();
     let auth = AuthState::from_ref(state);
     let limits = auth.limit_headers();
-    let of_tenants =
-        sample::router(state)
-            .merge(people::router(&auth))
-            .layer(from_fn(move |request, next| {
-                auth::limits::layer(limits.clone(), request, next)
-            }));
+    let of_tenants = sample::router(state)
+        .merge(people::router(&auth))
+        .layer(LimitLayer::new(limits));
     let (main, mut api) = openapi::base()
         .nest("/v1", of_tenants)
         .merge(for_machines())

@@ -4,8 +4,6 @@
 //! The check that RFC 6454 makes possible and OWASP's cross-site request forgery cheat sheet recommends: no token that a page
 //! would have to carry. Refuses to know what the request is for.
 
-use std::sync::Arc;
-
 use http::{
     HeaderMap, Method,
     header::{HOST, ORIGIN},
@@ -23,7 +21,7 @@ pub(crate) fn is_safe(method: &Method) -> bool {
 }
 
 /// The configured origins, for comparing.
-pub(crate) fn allowed_origins(origins: impl IntoIterator<Item = String>) -> Arc<[String]> {
+pub(crate) fn allowed_origins(origins: impl IntoIterator<Item = String>) -> Box<[String]> {
     origins
         .into_iter()
         .map(|origin| origin.to_ascii_lowercase())

@@ -113,10 +113,18 @@ impl Resolver {
         find: impl Fn() -> Option<T>,
         wanted: impl FnOnce() -> Wanted,
     ) -> Result<T, ResolveError> {
-        if let Some(found) = find() {
-            return Ok(found);
+        match find() {
+            Some(found) => Ok(found),
+            // Rare and large: in a box, it does not make the future of every request large.
+            None => Box::pin(self.find_in_catalog(find, wanted())).await,
         }
-        let wanted = wanted();
+    }
+
+    async fn find_in_catalog<T>(
+        &self,
+        find: impl Fn() -> Option<T>,
+        wanted: Wanted,
+    ) -> Result<T, ResolveError> {
         for _ in 0..TRIES {
             let key = (wanted.clone(), self.table.revision());
             match self.absent.try_get_with(key, self.look_up(&wanted)).await {

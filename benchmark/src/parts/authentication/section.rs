@@ -18,11 +18,11 @@ pub fn section(data: &Data) -> Section {
         title: "Authentication",
         method: format!(
             "An HTTP service with two routes to the same read of ten rows: one resolves a fixed tenant and asks nobody who they \
-             are; the other is for whoever has an API key, below the layer that counts requests (its form and \
-             checksum, its hash, revocation, expiry and tenant, whatever the request names, the tenant's state, the role, the \
-             tenant's rate and its requests at work, the note of the key's last use). {CALLERS} callers on kept-alive \
-             connections, in the same process as the service, on a server that does not wait for the disk. Blocks of 4,000 \
-             requests alternate, and ratios are of neighbouring blocks."
+             are; the other is for whoever has an API key, below the layer that counts requests (its form and checksum, its \
+             hash, revocation, expiry and tenant, whatever the request names, the tenant's state, the role, the tenant's rate \
+             and its requests at work, the note of the key's last use). Both get the same requests. {CALLERS} callers on \
+             kept-alive connections, in the same process as the service, on a server that does not wait for the disk. Blocks \
+             of 4,000 requests alternate, and ratios are of neighbouring blocks."
         ),
         tables: vec![Table {
             caption: "Reads per second.".to_owned(),

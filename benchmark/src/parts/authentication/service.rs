@@ -5,13 +5,12 @@ use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 use anyhow::Context;
 use auth::{
     AuthError, AuthSettings, AuthState, GeneratedKey, Issuers, KeyKind, OperatorTokens, SessionSettings,
-    TenantAccess, TenantLimits, Viewer,
+    TenantAccess, TenantLimits, Viewer, limits::LimitLayer,
 };
 use axum::{
     Extension, Json, Router,
     extract::{FromRef, State},
     http::StatusCode,
-    middleware::from_fn,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -127,13 +126,16 @@ impl Service {
         })
     }
 
-    /// A request of one of the two kinds.
+    /// A request of one of the two kinds. Both bring the key along, which one of them does not look at: what is measured is not
+    /// the sending of a header.
     pub(super) fn request(&self, arm: Arm) -> RequestBuilder {
-        let at = |path| self.http.get(format!("http://{}{path}", self.address));
-        match arm {
-            Arm::Open => at("/open"),
-            Arm::ByKey => at("/by-key").bearer_auth(self.key.expose_secret()),
-        }
+        let path = match arm {
+            Arm::Open => "open",
+            Arm::ByKey => "by-key",
+        };
+        self.http
+            .get(format!("http://{}/{path}", self.address))
+            .bearer_auth(self.key.expose_secret())
     }
 
     pub(super) async fn stop(self) {
@@ -166,9 +168,7 @@ fn router(tenancy: &Tenancy, tenant: TenantId) -> anyhow::Result<Router> {
     };
     let authenticated = Router::new()
         .route("/by-key", get(by_key))
-        .layer(from_fn(move |request, next| {
-            auth::limits::layer(limits.clone(), request, next)
-        }));
+        .layer(LimitLayer::new(limits));
     let positions = PositionLayer::new(PositionSettings::new(TokenKeys::new([7; 32], [])));
     Ok(Router::new()
         .route("/open", get(open))
