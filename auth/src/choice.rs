@@ -30,8 +30,11 @@ pub(crate) async fn choose(
             };
             Ok((Box::pin(any(auth, parts)).await?, role))
         }
-        Reach::One(tenant, _, role) => {
-            let route = route_of(auth, TenantRef::Uuid(tenant)).await?;
+        Reach::One(tenant, at_hand, role) => {
+            let route = match at_hand {
+                Some(route) => Some(route),
+                None => route_of(auth, TenantRef::Uuid(tenant)).await?,
+            };
             let route = route.ok_or(AuthError::Unauthenticated(CredentialFault::Unknown))?;
             let names = named(parts, &auth.base_domain)?;
             if names.iter().all(|name| agrees(auth, name, &route)) {

@@ -1,9 +1,11 @@
 //! Whose credential a request has, and for which tenants it is good. Refuses to know which tenant the request is for.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use http::request::Parts;
 use tenant_management::{
-    ApiKey, OperatorRole, OperatorToken, ResolveError, Role, Tenancy, TenantId, TenantUuid,
+    ApiKey, OperatorRole, OperatorToken, ResolveError, Role, Route, Tenancy, TenantId, TenantUuid,
 };
 
 use crate::{
@@ -30,8 +32,8 @@ pub(crate) struct Verified {
 pub(crate) enum Reach {
     /// Any tenant that the request names.
     Any(OperatorRole),
-    /// This one.
-    One(TenantUuid, Option<TenantId>, Role),
+    /// This one, with its route when that is at hand.
+    One(TenantUuid, Option<Arc<Route>>, Role),
     /// Each of these.
     Several(Vec<(TenantUuid, Role)>),
     /// Each of those that a token names, with the same role.
@@ -42,7 +44,7 @@ impl Reach {
     /// The name of the tenant, when the credential leaves no choice and it is at hand.
     pub(crate) fn only_tenant(&self) -> Option<&TenantId> {
         match self {
-            Self::One(_, name, _) => name.as_ref(),
+            Self::One(_, route, _) => route.as_ref().map(|route| &route.tenant),
             Self::Any(_) | Self::Several(_) | Self::Named(..) => None,
         }
     }
@@ -132,7 +134,7 @@ async fn by_key(auth: &AuthState, presented: &PresentedKey, now: DateTime<Utc>) 
         ResolveError::Unknown => AuthError::Unauthenticated(CredentialFault::Unknown),
         ResolveError::Unavailable(_) => AuthError::Unavailable,
     })?;
-    let principal = Principal::ApiKey(presented.id().clone());
+    let principal = Principal::ApiKey(*presented.id());
     let ApiKey {
         secret_sha256,
         revoked_at,
@@ -146,14 +148,10 @@ async fn by_key(auth: &AuthState, presented: &PresentedKey, now: DateTime<Utc>) 
         });
     }
     auth.tenancy.trail().used(&key.id, now);
-    let name = auth
-        .tenancy
-        .table()
-        .get_by_uuid(key.tenant)
-        .map(|route| route.tenant);
+    let route = auth.tenancy.table().get_by_uuid(key.tenant);
     Ok(Verified {
         principal,
-        reach: Reach::One(key.tenant, name, key.role),
+        reach: Reach::One(key.tenant, route, key.role),
     })
 }
 

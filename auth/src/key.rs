@@ -45,8 +45,8 @@ const CHECKSUM_LENGTH: usize = 8;
 const ID_ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 /// The public part of a key: names it in the catalog, in logs and in paths.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyId(Box<str>);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId([u8; ID_LENGTH]);
 
 /// The text is no key of the kind that is asked for, or was cut or mistyped. Says nothing about what was presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,9 +56,13 @@ pub struct MalformedKey;
 impl KeyId {
     /// Parses a key's id.
     pub fn parse(text: &str) -> Result<Self, MalformedKey> {
-        let well_formed = text.len() == ID_LENGTH && text.bytes().all(|byte| ID_ALPHABET.contains(&byte));
+        let id: [u8; ID_LENGTH] = text.as_bytes().try_into().map_err(|_| MalformedKey)?;
+        // The characters of `ID_ALPHABET`.
+        let well_formed = id
+            .iter()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if well_formed {
-            Ok(Self(text.into()))
+            Ok(Self(id))
         } else {
             Err(MalformedKey)
         }
@@ -66,13 +70,19 @@ impl KeyId {
 
     /// The id.
     pub fn as_str(&self) -> &str {
-        &self.0
+        str::from_utf8(&self.0).expect("letters and digits are text")
     }
 }
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeyId").field(&self.as_str()).finish()
     }
 }
 
@@ -98,15 +108,13 @@ pub struct GeneratedKey {
 impl GeneratedKey {
     /// Draws a new key.
     pub fn generate(kind: KeyKind, rng: &mut impl CryptoRng) -> Self {
-        let id: String = (0..ID_LENGTH)
-            .map(|_| char::from(ID_ALPHABET[rng.random_range(0..36)]))
-            .collect();
+        let id = KeyId(std::array::from_fn(|_| ID_ALPHABET[rng.random_range(0..36)]));
         let secret = Alphanumeric.sample_string(rng, SECRET_LENGTH);
         let secret_sha256 = Sha256::digest(&secret).into();
         let body = format!("{}{id}_{secret}", kind.prefix());
         let plaintext = format!("{body}_{:08x}", crc32fast::hash(body.as_bytes()));
         Self {
-            id: KeyId(id.into()),
+            id,
             plaintext: plaintext.into(),
             secret_sha256,
         }
@@ -132,7 +140,10 @@ impl PresentedKey {
         let well_formed = secret.len() == SECRET_LENGTH
             && secret.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && checksum.len() == CHECKSUM_LENGTH
-            && format!("{:08x}", crc32fast::hash(body.as_bytes())) == checksum;
+            && checksum
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && u32::from_str_radix(checksum, 16) == Ok(crc32fast::hash(body.as_bytes()));
         if !well_formed {
             return Err(MalformedKey);
         }
