@@ -125,6 +125,7 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
         let key: Value = key.json().await.unwrap();
         keys.push(key["secret"].as_str().unwrap().to_owned());
     }
+    let (mut of_people, session) = a_persons_life(&client, &url, &mut seen).await;
     let ok = client
         .get(format!("{url}/v1/whoami"))
         .bearer_auth(&keys[0])
@@ -157,6 +158,16 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
         client
             .get(format!("{url}/v1/whoami"))
             .header("Cookie", format!("key={}", keys[1])),
+        client.get(format!("{url}/v1/whoami")).header("Cookie", &session),
+        client
+            .get(format!("{url}/v1/whoami"))
+            .header("Cookie", format!("{session}x")),
+        client
+            .get(format!("{url}/control/v1/audit-events"))
+            .bearer_auth(OPERATOR_TOKEN),
+        client
+            .get(format!("{url}/control/v1/operator-tokens"))
+            .bearer_auth(OPERATOR_TOKEN),
         client.get(format!("{url}/{}", keys[2])).bearer_auth(&keys[0]),
         client
             .get(format!("{url}/control/v1/tenants"))
@@ -231,6 +242,8 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
     // The part that opens, without the part that names the key.
     secrets.extend(keys.iter().map(|key| key.rsplit('_').nth(1).unwrap().to_owned()));
     secrets.extend(passwords);
+    of_people.push(session.split_once('=').unwrap().1.to_owned());
+    secrets.extend(of_people);
     assert!(
         secrets.iter().all(|secret| secret.len() >= 16),
         "long enough not to be found by chance"
@@ -248,6 +261,67 @@ async fn no_secret_of_a_full_run_is_seen_anywhere() {
             }
         }
     }
+}
+
+/// Another operator's token, and a person who is invited, accepts, mistypes their password and logs in. Answers all secrets that
+/// this took, and the session's cookie.
+async fn a_persons_life(client: &reqwest::Client, url: &str, seen: &mut Seen) -> (Vec<String>, String) {
+    const PASSWORD: &str = "a password of this test only";
+    const MISTYPED: &str = "a mistyped password of this test";
+    let post = |path: &str, body: Value| client.post(format!("{url}{path}")).json(&body);
+    let token = post(
+        "/control/v1/operator-tokens",
+        json!({"name": "ann", "role": "write"}),
+    );
+    let token = token.bearer_auth(OPERATOR_TOKEN).send().await.unwrap();
+    let token: Value = token.json().await.unwrap();
+    let token = token["secret"].as_str().unwrap().to_owned();
+    let invited = post(
+        "/v1/invitations",
+        json!({"email": "ann@acme.example", "role": "admin"}),
+    );
+    let invited = invited.bearer_auth(&token).header("x-tenant-id", "acme");
+    let invited: Value = invited.send().await.unwrap().json().await.unwrap();
+    let invitation = invited["secret"].as_str().unwrap().to_owned();
+    for (path, body) in [
+        (
+            "/v1/invitations/accept",
+            json!({"secret": invitation, "password": PASSWORD}),
+        ),
+        (
+            "/v1/invitations/accept",
+            json!({"secret": invitation, "password": PASSWORD}),
+        ),
+        (
+            "/v1/session",
+            json!({"email": "ann@acme.example", "password": MISTYPED}),
+        ),
+        (
+            "/v1/session",
+            json!({"email": "ann@acme.example", "password": [PASSWORD]}),
+        ),
+    ] {
+        let answer = post(path, body).send().await.unwrap();
+        seen.add(path, answer.text().await.unwrap());
+    }
+    let login = json!({"email": "ann@acme.example", "password": PASSWORD});
+    let login = post("/v1/session", login).send().await.unwrap();
+    assert_eq!(login.status(), 201);
+    let cookies = login.headers().get_all("set-cookie").iter();
+    let session = cookies
+        .map(|cookie| cookie.to_str().unwrap())
+        .find(|cookie| cookie.starts_with("tenantry_session="))
+        .unwrap();
+    let session = session.split(';').next().unwrap().to_owned();
+    seen.add("the login", login.text().await.unwrap());
+    let opening = |key: &str| key.rsplit('_').nth(1).unwrap().to_owned();
+    let secrets = vec![
+        opening(&token),
+        opening(&invitation),
+        PASSWORD.to_owned(),
+        MISTYPED.to_owned(),
+    ];
+    (secrets, session)
 }
 
 /// The passwords of all tenants and spares, opened with the master key.

@@ -37,7 +37,9 @@ pub struct Config {
     pub security: SecurityConfig,
     /// Sessions of people who have logged in.
     pub sessions: SessionsConfig,
-    /// `[[jwt_issuers]]`: whose tokens are credentials, and for what.
+    /// `[[jwt_issuers]]`: whose tokens are credentials, and for what. `issuer`, `audiences`, and `jwks_url` or `jwks_file` are
+    /// required; `algorithms` (all), `leeway` (30 s), `tenant_claim` (`tenant_id`), `role_claim` (`role`), `default_role`
+    /// (`viewer`; `none` refuses tokens without a role) and `refresh_interval` (5 min) have defaults. See [`IssuerSettings`].
     pub jwt_issuers: Vec<IssuerSettings>,
     /// Clusters that are registered at first start.
     pub clusters: Vec<ClusterSettings>,

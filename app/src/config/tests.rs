@@ -414,3 +414,126 @@ fn a_cluster_has_room_for_a_tenant() {
         "{wrong}"
     );
 }
+
+#[test]
+fn who_gets_in_has_safe_defaults() {
+    let config = with(MINIMAL, &[]).unwrap();
+    assert_eq!(config.sessions.idle_timeout, Duration::from_secs(30 * 60));
+    assert_eq!(config.sessions.lifetime, Duration::from_secs(12 * 60 * 60));
+    assert_eq!(config.security.credentials_believed_for, Duration::from_secs(300));
+    assert!(config.http.cors_origins.is_empty() && config.jwt_issuers.is_empty());
+    let limits = [config.limits.per_second, config.limits.concurrent].map(|limit| limit.map(u32::from));
+    assert_eq!(
+        (limits, u32::from(config.limits.burst)),
+        ([Some(1000), Some(256)], 2000)
+    );
+    let off = [
+        ("TENANTRY__LIMITS__REQUESTS_PER_SECOND", "0"),
+        ("TENANTRY__LIMITS__CONCURRENT_REQUESTS", "0"),
+    ];
+    let limits = with(MINIMAL, &off).unwrap().limits;
+    assert_eq!((limits.per_second, limits.concurrent), (None, None));
+}
+
+#[test]
+fn an_issuer_is_understood() {
+    let text = format!(
+        "{MINIMAL}
+        [[jwt_issuers]]
+        issuer = \"https://login.example.com\"
+        audiences = [\"tenantry\"]
+        jwks_url = \"https://login.example.com/jwks.json\"
+        [[jwt_issuers]]
+        issuer = \"https://other.example.com\"
+        audiences = [\"a\", \"b\"]
+        jwks_file = \"/etc/tenantry/jwks.json\"
+        algorithms = [\"ES256\"]
+        leeway = \"1m\"
+        tenant_claim = \"org\"
+        default_role = \"none\""
+    );
+    let issuers = with(&text, &[]).unwrap().jwt_issuers;
+    let [plain, special] = issuers.as_slice() else {
+        panic!("{issuers:?}")
+    };
+    assert_eq!(plain.algorithms.len(), 3);
+    assert_eq!(
+        (plain.tenant_claim.as_str(), plain.default_role),
+        ("tenant_id", Some(auth::Role::Viewer))
+    );
+    assert_eq!(
+        (special.tenant_claim.as_str(), special.default_role),
+        ("org", None)
+    );
+    assert_eq!(
+        (special.leeway, special.audiences.len()),
+        (Duration::from_secs(60), 2)
+    );
+}
+
+#[test]
+fn what_is_wrong_with_who_gets_in_is_said() {
+    let issuer = |lines: &str| format!("{MINIMAL}[[jwt_issuers]]\n{lines}");
+    let complete = "issuer = \"https://login.example.com\"\naudiences = [\"tenantry\"]\n";
+    let url = "jwks_url = \"https://login.example.com/jwks.json\"\n";
+    for (lines, says) in [
+        (String::new(), "jwt_issuers[0].issuer: is required"),
+        (String::new(), "jwt_issuers[0].audiences: is required"),
+        (
+            complete.to_owned(),
+            "jwt_issuers[0].jwks_url: is required, or jwks_file",
+        ),
+        (
+            format!("{complete}{url}jwks_file = \"x\""),
+            "must not be there together with jwks_file",
+        ),
+        (
+            format!("{complete}jwks_url = \"http://login.example.com/\""),
+            "http:// only on this machine itself",
+        ),
+        (
+            format!("{complete}{url}algorithms = [\"HS256\"]"),
+            "must be \"RS256\", \"ES256\" or \"EdDSA\"",
+        ),
+        (
+            format!("{complete}{url}algorithms = []"),
+            "must name at least one",
+        ),
+        (format!("{complete}{url}leeway = \"1h\""), "must be at most 300s"),
+        (format!("{complete}{url}default_role = \"owner\""), "or \"none\""),
+        (format!("{complete}{url}secret = \"x\""), "unknown key"),
+        (
+            format!("{complete}{url}[[jwt_issuers]]\n{complete}{url}"),
+            "another issuer has this name",
+        ),
+    ] {
+        let said = problems(&issuer(&lines), &[]);
+        assert!(said.contains(says), "{says:?} in {said}");
+    }
+    for (variable, value, says) in [
+        ("HTTP__CORS_ORIGINS", "*", "must be an origin"),
+        (
+            "HTTP__CORS_ORIGINS",
+            "https://app.example.com/",
+            "must be an origin",
+        ),
+        ("HTTP__CORS_ORIGINS", "app.example.com", "must be an origin"),
+        ("HTTP__TRUSTED_PROXIES", "10.0.0.0/33", "must be an address"),
+        (
+            "SESSIONS__IDLE_TIMEOUT",
+            "13h",
+            "must not be longer than sessions.lifetime",
+        ),
+        ("SESSIONS__LIFETIME", "3years", "must be at most 1 year"),
+        ("SESSIONS__LIFETIME", "1ms", "must be at least"),
+        ("LIMITS__BURST", "0", "limits.burst"),
+    ] {
+        let said = problems(MINIMAL, &[(&format!("TENANTRY__{variable}"), value)]);
+        assert!(said.contains(says), "{says:?} in {said}");
+    }
+    let several = [(
+        "TENANTRY__HTTP__CORS_ORIGINS",
+        "[\"https://a.example\", \"https://b.example:8443\"]",
+    )];
+    assert_eq!(with(MINIMAL, &several).unwrap().http.cors_origins.len(), 2);
+}
