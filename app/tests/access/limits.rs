@@ -6,6 +6,9 @@ use reqwest::Method;
 
 use crate::common::{Responses, TestApp};
 
+/// How long something may take on a slow machine with a lot to do.
+const LIMIT: Duration = Duration::from_secs(30);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_over_its_rate_is_told_when_to_come_back() {
     let app = TestApp::builder()
@@ -86,7 +89,8 @@ async fn a_tenant_at_its_limit_does_not_slow_the_others() {
     let storm = async {
         let (mut served, mut refused) = (0_u32, 0_u32);
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_millis(700) {
+        // Beside all that the quiet tenant asks, and on a slow machine until it has been a storm.
+        while begun.elapsed() < Duration::from_millis(700) || (refused < 100 && begun.elapsed() < LIMIT) {
             let requests = (0..16).map(|_| app.whoami(&noisy));
             for answer in futures::future::join_all(requests).await {
                 match answer.status.as_u16() {
@@ -96,7 +100,7 @@ async fn a_tenant_at_its_limit_does_not_slow_the_others() {
                 }
             }
         }
-        (served, refused)
+        (served, refused, begun.elapsed())
     };
     let ask = async |times: &mut Vec<Duration>| {
         for _ in 0..5 {
@@ -108,9 +112,13 @@ async fn a_tenant_at_its_limit_does_not_slow_the_others() {
     };
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     ask(&mut alone).await;
-    let ((served, refused), ()) = tokio::join!(storm, ask(&mut beside));
+    let ((served, refused, took), ()) = tokio::join!(storm, ask(&mut beside));
     ask(&mut alone).await;
-    assert!(refused > 100 && served < 60, "{served} served, {refused} refused");
+    let allowed = 20.0 + 20.0 * took.as_secs_f64();
+    assert!(
+        refused >= 100 && f64::from(served) <= allowed + 16.0,
+        "{served} served, {refused} refused in {took:?}"
+    );
     alone.sort();
     beside.sort();
     let (alone, beside) = (alone[alone.len() / 2], beside[beside.len() / 2]);

@@ -280,6 +280,10 @@ impl TestAppBuilder {
             primary = "{}"
             replicas = {:?}
             max_connections = 20
+            [limits]
+            # Storms are about other things.
+            requests_per_second = 0
+            concurrent_requests = 0
             [provisioning]
             spares = 0
             wait_for_instances = "1s"

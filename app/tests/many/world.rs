@@ -134,6 +134,10 @@ impl World {
             [security]
             master_key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
             operator_token = "{OPERATOR_TOKEN}"
+            [limits]
+            # Storms are about other things.
+            requests_per_second = 0
+            concurrent_requests = 0
             [provisioning]
             spares = {}
             wait_for_instances = "20s" # a busy machine may take its time; what is asked is whether all have applied it

